@@ -1,0 +1,3 @@
+module github.com/example-org/subrelay-operator
+
+go 1.26.0
