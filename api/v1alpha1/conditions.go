@@ -1,0 +1,102 @@
+package v1alpha1
+
+// Condition types of a SubPool. A condition that does not apply to a pool is absent.
+const (
+	// ConditionReady sums the others up. True means exactly: a Ready replica of the current revision
+	// runs, both Services exist, the shared Mihomo has a ready endpoint, the exposure mode's prerequisites
+	// hold, and all that for the current spec. It promises nothing about accounts, OAuth or upstream nodes.
+	// False carries the reason and message of the first thing that blocks.
+	ConditionReady = "Ready"
+
+	// ConditionWorkloadReady is about the runtime StatefulSet, its Pod and the two Services.
+	ConditionWorkloadReady = "WorkloadReady"
+
+	// ConditionProxyReady is about the shared Mihomo proxy, the pool's only way out.
+	ConditionProxyReady = "ProxyReady"
+
+	// ConditionExposureReady is about the way in that spec.exposure.mode asks for.
+	ConditionExposureReady = "ExposureReady"
+
+	// ConditionSuspended is True while spec.suspend holds the pool stopped.
+	ConditionSuspended = "Suspended"
+
+	// ConditionDeleting is True from the moment a deletion is seen; its message says what is still there.
+	ConditionDeleting = "Deleting"
+
+	// ConditionReconciling is True while the operator still works towards the spec (kstatus).
+	ConditionReconciling = "Reconciling"
+
+	// ConditionStalled is True when only a person can help: waiting alone will not end the block (kstatus).
+	ConditionStalled = "Stalled"
+)
+
+// Reasons of a False condition: what blocks the pool.
+const (
+	// ReasonOperatorConfigurationInvalid: the operator configuration is missing, unparsable or
+	// inconsistent. Nothing is changed in any pool until it is mended; deletion still works.
+	ReasonOperatorConfigurationInvalid = "OperatorConfigurationInvalid"
+
+	// ReasonResourcesExceedBaseline: the pool asks for more than the operator configuration's maxPerPool.
+	// The message says of what and by how much.
+	ReasonResourcesExceedBaseline = "ResourcesExceedBaseline"
+
+	// ReasonNamespaceConflict: the namespace subpool-<pool id> exists and is not provably this pool's.
+	// Nothing in it is touched, not even when the SubPool is deleted.
+	ReasonNamespaceConflict = "NamespaceConflict"
+
+	// ReasonNamespaceTerminating: the pool's namespace is being deleted. Nothing is written into it; the
+	// pool is built anew, with new credentials and an empty volume, once it is gone.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+
+	// ReasonCredentialConflict: the Secret subpool-credentials exists and is not this pool's.
+	ReasonCredentialConflict = "CredentialConflict"
+
+	// ReasonCredentialInvalid: the Secret subpool-credentials lacks a required key, or the key is empty.
+	ReasonCredentialInvalid = "CredentialInvalid"
+
+	// ReasonApplyFailed: the API server refused an object of the pool; the message is the server's.
+	ReasonApplyFailed = "ApplyFailed"
+
+	// ReasonWorkloadMissing: the runtime StatefulSet does not exist (yet).
+	ReasonWorkloadMissing = "WorkloadMissing"
+
+	// ReasonWorkloadsNotReady: the runtime Pod is not Ready on the current revision. The message names
+	// the container and what it waits for, or why the Pod does not run.
+	ReasonWorkloadsNotReady = "WorkloadsNotReady"
+
+	// ReasonServiceMissing: one of the Services cpa and cpa-manager does not exist (yet).
+	ReasonServiceMissing = "ServiceMissing"
+
+	// ReasonEndpointsUnavailable: the shared Mihomo Service has no ready endpoint.
+	ReasonEndpointsUnavailable = "EndpointsUnavailable"
+
+	// ReasonRouteMissing: the pool asks for Gateway exposure and no HTTPRoute exists for it.
+	ReasonRouteMissing = "RouteMissing"
+
+	// ReasonSuspended: spec.suspend is true.
+	ReasonSuspended = "Suspended"
+
+	// ReasonDeletionInProgress: the pool is being taken down and nothing holds it up yet.
+	ReasonDeletionInProgress = "DeletionInProgress"
+
+	// ReasonDeletionBlocked: the namespace cannot go; the message says what remains and what holds it.
+	ReasonDeletionBlocked = "DeletionBlocked"
+)
+
+// Reasons of a satisfied condition.
+const (
+	// ReasonPoolReady: everything that Ready promises holds.
+	ReasonPoolReady = "PoolReady"
+
+	// ReasonReplicaReady: the runtime Pod is Ready on the current revision and both Services exist.
+	ReasonReplicaReady = "ReplicaReady"
+
+	// ReasonEndpointsReady: the shared Mihomo Service has at least one ready endpoint.
+	ReasonEndpointsReady = "EndpointsReady"
+
+	// ReasonClusterInternal: Internal exposure needs nothing beyond the pool's Services.
+	ReasonClusterInternal = "ClusterInternal"
+
+	// ReasonRunning: spec.suspend is false.
+	ReasonRunning = "Running"
+)
