@@ -1,0 +1,3 @@
+module github.com/example-org/subrelay-operator/lab/components/pause
+
+go 1.26.0
