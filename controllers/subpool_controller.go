@@ -1,0 +1,133 @@
+package controllers
+
+import (
+	"context"
+	"io"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	netv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/internal/apply"
+	"github.com/example-org/subrelay-operator/internal/operatorconfig"
+	"github.com/example-org/subrelay-operator/internal/subpool"
+)
+
+// Field managers: who owns which part of an object is visible to everybody.
+const (
+	objectsOwner   = "subpool-operator"
+	statusOwner    = "subpool-operator-status"
+	finalizerOwner = "subpool-operator-finalizer"
+)
+
+const (
+	// workers bounds how many pools are worked on at once: enough to keep an API server busy, few enough
+	// not to crowd out others.
+	workers = 8
+
+	// passTimeout ends a pass that hangs on a slow API server, so that its worker is free again.
+	passTimeout = time.Minute
+
+	// maxBackoff bounds the pause after repeated errors: a mended cause is noticed within it.
+	maxBackoff = 5 * time.Minute
+	minBackoff = 50 * time.Millisecond
+)
+
+// SubPoolReconciler keeps every SubPool as its spec asks.
+type SubPoolReconciler struct {
+	// Client reads from the cache and writes to the API server.
+	client.Client
+
+	// Live reads from the API server: for Secrets, which are never cached, and for decisions that must not
+	// rest on a cache.
+	Live client.Reader
+
+	Config   *operatorconfig.Source
+	Recorder events.EventRecorder
+
+	// Operator is the ServiceAccount that this process runs as.
+	Operator subpool.Identity
+
+	// Random is the source of credentials; crypto/rand.Reader outside of tests.
+	Random io.Reader
+
+	engine *apply.Engine
+}
+
+// Reconcile brings one pool closer to its spec and says in status how far it got.
+func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pool := &v1alpha1.SubPool{}
+	if err := r.Get(ctx, request.NamespacedName, pool); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !pool.DeletionTimestamp.IsZero() {
+		return r.reconcileDelete(ctx, pool)
+	}
+	if err := r.ensureFinalizer(ctx, pool); err != nil {
+		return ctrl.Result{}, err
+	}
+	seen, err := r.observe(ctx, pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	outcome := r.build(ctx, seen)
+	if err := r.report(ctx, pool, assess(seen, outcome)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: outcome.retryAfter}, outcome.err
+}
+
+// ensureFinalizer comes before the first object, so that no pool can vanish and leave objects behind.
+func (r *SubPoolReconciler) ensureFinalizer(ctx context.Context, pool *v1alpha1.SubPool) error {
+	base := pool.DeepCopy()
+	if !controllerutil.AddFinalizer(pool, v1alpha1.Finalizer) {
+		return nil
+	}
+	return r.Patch(ctx, pool, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(finalizerOwner))
+}
+
+func (r *SubPoolReconciler) releaseFinalizer(ctx context.Context, pool *v1alpha1.SubPool) error {
+	base := pool.DeepCopy()
+	if !controllerutil.RemoveFinalizer(pool, v1alpha1.Finalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Patch(ctx, pool,
+		client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(finalizerOwner)))
+}
+
+// SetupWithManager watches SubPools, everything they own, the operator configuration and the shared proxy.
+func (r *SubPoolReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.engine = apply.NewEngine(r.Client, objectsOwner)
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("subpool").
+		For(&v1alpha1.SubPool{}, builder.WithPredicates(specOrLifecycleChanged())).
+		Watches(&corev1.Namespace{}, byNamespaceName(), builder.WithPredicates(contentChanged())).
+		Watches(&corev1.ConfigMap{}, r.poolOrAll(r.Config.Namespace), builder.WithPredicates(contentChanged())).
+		Watches(&corev1.Service{}, r.poolOrAll(r.Config.SharedNamespace), builder.WithPredicates(contentChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, r.poolOrAll(r.Config.SharedNamespace), builder.WithPredicates(contentChanged()))
+	for _, child := range []client.Object{
+		&corev1.ServiceAccount{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{}, &netv1.NetworkPolicy{},
+		&policyv1.PodDisruptionBudget{}, &appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
+	} {
+		b.Watches(child, byNamespace(), builder.WithPredicates(contentChanged()))
+	}
+	return b.WithOptions(controller.Options{
+		MaxConcurrentReconciles: workers,
+		ReconciliationTimeout:   passTimeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+	}).Complete(r)
+}

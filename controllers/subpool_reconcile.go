@@ -1,0 +1,133 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example-org/subrelay-operator/internal/apply"
+	"github.com/example-org/subrelay-operator/internal/subpool"
+)
+
+const (
+	// accessDelay is how soon the credentials are tried again after the operator gave itself access to
+	// them: the API server honours a new RoleBinding within milliseconds, but not at once.
+	accessDelay = 100 * time.Millisecond
+
+	// blockedDelay is how soon a blocked pool is looked at again when nothing that is watched can change
+	// (a namespace that is not ours, a Secret).
+	blockedDelay = time.Minute
+
+	// checkPeriod is how often a pool is looked at although no event came: for what is not watched.
+	checkPeriod = 10 * time.Minute
+)
+
+// outcome is what building came to.
+type outcome struct {
+	// blocked is why nothing, or nothing further, may be built.
+	blocked *blocker
+	// err joins what the API server refused; the pass is tried again with back-off.
+	err error
+	// credentialsMade: this pass made the Secret.
+	credentialsMade bool
+	retryAfter      time.Duration
+}
+
+// build writes the pool's objects in stages. Each stage waits for what it must not run without:
+//
+//	namespace -> walls (access, quota, policies) -> credentials, furniture -> workload
+//
+// The workload needs every stage before it; furniture is written even if a wall failed.
+func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcome {
+	if blocked := judge(seen); blocked != nil {
+		return outcome{blocked: blocked, retryAfter: blockedDelay}
+	}
+	desired := subpool.Desired(seen.input(r.Operator))
+
+	if blocked, err := r.buildNamespace(ctx, seen, desired.Namespace); blocked != nil || err != nil {
+		return outcome{blocked: blocked, err: err, retryAfter: blockedDelay}
+	}
+	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, desired.Walls...)
+	_, furnitureErr := r.engine.Apply(ctx, seen.live, desired.Furniture...)
+	made, credentialsErr := r.buildCredentials(ctx, seen)
+	if wallsErr == nil && wallsWritten > 0 && apierrors.IsForbidden(credentialsErr) {
+		return outcome{err: furnitureErr, retryAfter: accessDelay}
+	}
+	result := outcome{
+		err:             errors.Join(wallsErr, furnitureErr, credentialsErr),
+		credentialsMade: made,
+		retryAfter:      checkPeriod,
+	}
+	if result.err != nil {
+		return result
+	}
+	if _, err := r.engine.Apply(ctx, seen.live, desired.Workload); err != nil {
+		result.err = err
+		return result
+	}
+	intents := slices.Concat([]runtime.ApplyConfiguration{desired.Namespace, desired.Workload}, desired.Walls, desired.Furniture)
+	result.err = r.engine.Prune(ctx, seen.live, mayGo(seen), intents...)
+	return result
+}
+
+// buildNamespace makes the namespace, or finds out whose the existing one is. One that lost the label by
+// which the cache selects is still ours if its owner says so, and gets the label back.
+func (r *SubPoolReconciler) buildNamespace(ctx context.Context, seen *observation, intent runtime.ApplyConfiguration) (*blocker, error) {
+	if seen.namespace == nil {
+		created, err := r.engine.Create(ctx, intent)
+		if created || err != nil {
+			return nil, err
+		}
+		namespace := &corev1.Namespace{}
+		name := subpool.NamespaceName(seen.pool.Name)
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+			return nil, err
+		}
+		seen.namespace = namespace
+		if err := seen.live.Add(r.Scheme(), namespace); err != nil {
+			return nil, err
+		}
+		if blocked := judge(seen); blocked != nil {
+			return blocked, nil
+		}
+	}
+	_, err := r.engine.Apply(ctx, seen.live, intent)
+	return nil, err
+}
+
+// buildCredentials makes the Secret once. A Secret that exists is never written to.
+func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observation) (bool, error) {
+	if seen.credentials != nil {
+		return false, nil
+	}
+	secret, err := subpool.Credentials(seen.pool, r.Random)
+	if err != nil {
+		return false, err
+	}
+	err = r.Create(ctx, secret, client.FieldOwner(objectsOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil // the next pass looks at whose it is
+	}
+	return err == nil, err
+}
+
+// mayGo tells which objects without an intent are removed: policies and scripts of the pool that are not
+// wanted any more. A script stays while a Pod may still start from it.
+func mayGo(seen *observation) func(apply.Key) bool {
+	return func(key apply.Key) bool {
+		switch key.Kind {
+		case "NetworkPolicy":
+			return ownedBy(seen.live[key], seen.pool)
+		case "ConfigMap":
+			return ownedBy(seen.live[key], seen.pool) && rolledOut(seen.workload)
+		default:
+			return false
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	v1alpha1ac "github.com/example-org/subrelay-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/internal/subpool"
+)
+
+// maxMessage is the API's limit for a condition's message, in bytes.
+const maxMessage = 32768
+
+// verdict is one condition before it is dated.
+type verdict struct {
+	status  metav1.ConditionStatus
+	reason  string
+	message string
+}
+
+func yes(reason string) verdict { return verdict{metav1.ConditionTrue, reason, ""} }
+
+func no(reason, format string, args ...any) verdict {
+	return verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+}
+
+func (v verdict) ok() bool { return v.status == metav1.ConditionTrue }
+
+// assess turns what was seen and done into the pool's new status. It keeps the dates of conditions that
+// did not change.
+func assess(seen *observation, done outcome) v1alpha1.SubPoolStatus {
+	pool := seen.pool
+	status := *pool.Status.DeepCopy()
+	status.ObservedGeneration = pool.Generation
+	status.Namespace = subpool.NamespaceName(pool.Name)
+	status.Images = runningImages(seen.pod)
+	status.Hostname = ""
+	if seen.config != nil {
+		status.OperatorConfiguration = &v1alpha1.OperatorConfigurationReference{
+			Name: seen.config.Name, Hash: seen.config.Hash,
+		}
+		if pool.Spec.Exposure.Mode == v1alpha1.ExposureGateway {
+			status.Hostname = subpool.Hostname(pool.Name, seen.config.Config.BaseDomain)
+		}
+	}
+
+	workload, proxy, exposure := assessWorkload(seen), assessProxy(seen), assessExposure(pool)
+	ready := firstProblem(blockedVerdict(done), suspendedVerdict(pool), workload, proxy, exposure)
+
+	conditions := conditionSet{&status.Conditions, pool.Generation}
+	conditions.set(v1alpha1.ConditionReady, ready)
+	conditions.set(v1alpha1.ConditionWorkloadReady, workload)
+	conditions.set(v1alpha1.ConditionProxyReady, proxy)
+	conditions.set(v1alpha1.ConditionExposureReady, exposure)
+	conditions.set(v1alpha1.ConditionSuspended, suspension(pool))
+	stalled := done.blocked != nil && done.blocked.stalled
+	conditions.setIf(stalled, v1alpha1.ConditionStalled, ready)
+	conditions.setIf(!ready.ok() && !stalled && !pool.Spec.Suspend, v1alpha1.ConditionReconciling, ready)
+	return status
+}
+
+// firstProblem is Ready: the first verdict that is not satisfied, or that nothing blocks.
+func firstProblem(verdicts ...verdict) verdict {
+	for _, v := range verdicts {
+		if !v.ok() {
+			return v
+		}
+	}
+	return yes(v1alpha1.ReasonPoolReady)
+}
+
+func blockedVerdict(done outcome) verdict {
+	switch {
+	case done.blocked != nil:
+		return no(done.blocked.reason, "%s", done.blocked.message)
+	case done.err != nil:
+		return no(v1alpha1.ReasonApplyFailed, "%s", strings.ReplaceAll(done.err.Error(), "\n", "; "))
+	default:
+		return yes(v1alpha1.ReasonPoolReady)
+	}
+}
+
+func suspendedVerdict(pool *v1alpha1.SubPool) verdict {
+	if !pool.Spec.Suspend {
+		return yes(v1alpha1.ReasonRunning)
+	}
+	return no(v1alpha1.ReasonSuspended,
+		"spec.suspend is true: no Pod runs; namespace, volume and credentials are kept. Set it to false to resume.")
+}
+
+func suspension(pool *v1alpha1.SubPool) verdict {
+	if pool.Spec.Suspend {
+		return yes(v1alpha1.ReasonSuspended)
+	}
+	return no(v1alpha1.ReasonRunning, "")
+}
+
+func assessProxy(seen *observation) verdict {
+	switch {
+	case seen.config == nil:
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonOperatorConfigurationInvalid,
+			"the operator configuration, which names the proxy, is unusable"}
+	case seen.proxyReady:
+		return yes(v1alpha1.ReasonEndpointsReady)
+	default:
+		return no(v1alpha1.ReasonEndpointsUnavailable, "%s", seen.proxyProblem)
+	}
+}
+
+// assessExposure: this release publishes nothing, so a pool that asks for it is told.
+func assessExposure(pool *v1alpha1.SubPool) verdict {
+	if pool.Spec.Exposure.Mode == v1alpha1.ExposureGateway {
+		return no(v1alpha1.ReasonRouteMissing, "this release of the operator makes no HTTPRoute yet: "+
+			"set spec.exposure.mode to Internal and use kubectl port-forward")
+	}
+	return yes(v1alpha1.ReasonClusterInternal)
+}
+
+func runningImages(pod *corev1.Pod) []v1alpha1.RunningImage {
+	if pod == nil {
+		return nil
+	}
+	var images []v1alpha1.RunningImage
+	for _, container := range pod.Status.ContainerStatuses {
+		if container.State.Running != nil && container.ImageID != "" {
+			images = append(images, v1alpha1.RunningImage{Container: container.Name, ImageID: container.ImageID})
+		}
+	}
+	slices.SortFunc(images, func(a, b v1alpha1.RunningImage) int { return strings.Compare(a.Container, b.Container) })
+	return images
+}
+
+// conditionSet writes conditions of one generation into a list.
+type conditionSet struct {
+	list       *[]metav1.Condition
+	generation int64
+}
+
+func (c conditionSet) set(kind string, v verdict) {
+	meta.SetStatusCondition(c.list, metav1.Condition{
+		Type: kind, Status: v.status, Reason: v.reason,
+		Message:            v.message[:min(len(v.message), maxMessage)],
+		ObservedGeneration: c.generation,
+	})
+}
+
+// setIf keeps a condition that is only ever True, and absent otherwise, as kstatus wants it.
+func (c conditionSet) setIf(applies bool, kind string, cause verdict) {
+	if !applies {
+		meta.RemoveStatusCondition(c.list, kind)
+		return
+	}
+	c.set(kind, verdict{metav1.ConditionTrue, cause.reason, cause.message})
+}
+
+// report writes the status if it changed, then tells about transitions in Events.
+func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) error {
+	if equality.Semantic.DeepEqual(pool.Status, status) {
+		return nil
+	}
+	configuration := v1alpha1ac.SubPool(pool.Name).WithUID(pool.UID).WithStatus(statusConfiguration(status))
+	if err := r.Status().Apply(ctx, configuration, client.FieldOwner(statusOwner), client.ForceOwnership); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.tell(pool, status)
+	return nil
+}
+
+// tell emits an Event when Ready changed its status or reason.
+func (r *SubPoolReconciler) tell(pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) {
+	before := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady)
+	after := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if after == nil || before != nil && before.Status == after.Status && before.Reason == after.Reason {
+		return
+	}
+	kind, note := corev1.EventTypeNormal, "the pool is ready"
+	if after.Status != metav1.ConditionTrue {
+		note = after.Message
+		if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) ||
+			before != nil && before.Status == metav1.ConditionTrue && after.Reason != v1alpha1.ReasonSuspended {
+			kind = corev1.EventTypeWarning
+		}
+	}
+	r.Recorder.Eventf(pool, nil, kind, after.Reason, "Reconcile", "%s", note)
+}
+
+// statusConfiguration is the whole status as an intent, so that what is gone from it goes from the server.
+func statusConfiguration(status v1alpha1.SubPoolStatus) *v1alpha1ac.SubPoolStatusApplyConfiguration {
+	configuration := v1alpha1ac.SubPoolStatus().
+		WithObservedGeneration(status.ObservedGeneration).
+		WithNamespace(status.Namespace)
+	for _, c := range status.Conditions {
+		configuration.WithConditions(metav1ac.Condition().
+			WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+			WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime))
+	}
+	for _, image := range status.Images {
+		configuration.WithImages(v1alpha1ac.RunningImage().WithContainer(image.Container).WithImageID(image.ImageID))
+	}
+	if status.Hostname != "" {
+		configuration.WithHostname(status.Hostname)
+	}
+	if reference := status.OperatorConfiguration; reference != nil {
+		configuration.WithOperatorConfiguration(v1alpha1ac.OperatorConfigurationReference().
+			WithName(reference.Name).WithHash(reference.Hash))
+	}
+	return configuration
+}

@@ -1,0 +1,186 @@
+// Package apply brings objects in the cluster to what the operator intends, by server-side apply with one
+// field manager, and knows when there is nothing to do.
+//
+// An intent is written when the object is missing, when the intent differs from the one applied last (its
+// hash is an annotation of the object, so a field that is no longer wanted is dropped), or when applying it
+// would change the live object (somebody edited a field that is ours). Fields, labels and list entries
+// that the intent does not name belong to others and survive.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// AnnotationIntent carries the hash of the intent that was applied last.
+const AnnotationIntent = "subrelay.example.com/intent"
+
+// Key identifies an object.
+type Key struct {
+	schema.GroupVersionKind
+	client.ObjectKey
+}
+
+func (k Key) String() string { return k.Kind + " " + k.ObjectKey.String() }
+
+// Live are objects as the cluster has them, by key.
+type Live map[Key]client.Object
+
+// Engine writes intents. It is safe for concurrent use.
+type Engine struct {
+	client client.Client
+	types  managedfields.TypeConverter
+}
+
+// NewEngine returns an engine that writes through c as the given field manager.
+func NewEngine(c client.Client, owner string) *Engine {
+	return &Engine{
+		client: client.WithFieldOwner(c, owner),
+		types:  applyconfigurations.NewTypeConverter(c.Scheme()),
+	}
+}
+
+// Add puts an object, as the cluster has it, into the collection.
+func (l Live) Add(scheme *runtime.Scheme, object client.Object) error {
+	kind, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		return err
+	}
+	l[Key{kind, client.ObjectKeyFromObject(object)}] = object
+	return nil
+}
+
+// Apply writes those intents that are not in place yet, side by side, and returns how many it wrote.
+// A failing one does not keep back the others: all errors are joined.
+func (e *Engine) Apply(ctx context.Context, live Live, intents ...runtime.ApplyConfiguration) (int, error) {
+	results := make([]result, len(intents))
+	var group errgroup.Group
+	for i, configuration := range intents {
+		group.Go(func() error {
+			results[i] = e.applyOne(ctx, live, configuration)
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in the results
+
+	written := 0
+	var errs []error
+	for _, r := range results {
+		if r.written {
+			written++
+		}
+		errs = append(errs, r.err)
+	}
+	return written, errors.Join(errs...)
+}
+
+type result struct {
+	written bool
+	err     error
+}
+
+func (e *Engine) applyOne(ctx context.Context, live Live, configuration runtime.ApplyConfiguration) result {
+	intent, err := newIntent(configuration)
+	if err != nil {
+		return result{err: err}
+	}
+	object, found := live[intent.key]
+	if found {
+		inPlace, err := e.inPlace(object, intent)
+		if err != nil || inPlace {
+			return result{err: err}
+		}
+		// Whoever replaced the object since it was seen gets a conflict, not our fields.
+		intent.object.SetUID(object.GetUID())
+	}
+	err = e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(intent.object), client.ForceOwnership)
+	if err != nil {
+		return result{err: fmt.Errorf("cannot apply %s: %w", intent.key, err)}
+	}
+	return result{written: true}
+}
+
+// Create makes the object of an intent. Unlike Apply it never touches one that exists: then it returns
+// false, whoever that object belongs to.
+func (e *Engine) Create(ctx context.Context, configuration runtime.ApplyConfiguration) (bool, error) {
+	intent, err := newIntent(configuration)
+	if err != nil {
+		return false, err
+	}
+	err = e.client.Create(ctx, intent.object)
+	if apierrors.IsAlreadyExists(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot create %s: %w", intent.key, err)
+	}
+	return true, nil
+}
+
+// Prune deletes those live objects for which no intent exists and that the caller says may go.
+// An object that is replaced meanwhile is left alone.
+func (e *Engine) Prune(ctx context.Context, live Live, mayGo func(Key) bool, intents ...runtime.ApplyConfiguration) error {
+	wanted := make(map[Key]bool, len(intents))
+	var errs []error
+	for _, configuration := range intents {
+		intent, err := newIntent(configuration)
+		if err != nil {
+			return err
+		}
+		wanted[intent.key] = true
+	}
+	for key, object := range live {
+		if wanted[key] || !mayGo(key) || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		uid := object.GetUID()
+		err := e.client.Delete(ctx, object, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("cannot delete %s: %w", key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inPlace tells whether the intent was the last one applied and applying it again would change nothing.
+// The comparison is the API server's own merge, so defaults and foreign fields do not look like drift.
+func (e *Engine) inPlace(object client.Object, intent *intent) (bool, error) {
+	if object.GetAnnotations()[AnnotationIntent] != intent.hash {
+		return false, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return false, fmt.Errorf("cannot read %s: %w", intent.key, err)
+	}
+	current := &unstructured.Unstructured{Object: content}
+	current.SetGroupVersionKind(intent.key.GroupVersionKind)
+	have, err := e.types.ObjectToTyped(current, allowDuplicates)
+	if err != nil {
+		return false, fmt.Errorf("cannot read %s: %w", intent.key, err)
+	}
+	want, err := e.types.ObjectToTyped(intent.object)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the intent for %s: %w", intent.key, err)
+	}
+	merged, err := have.Merge(want)
+	if err != nil {
+		return false, fmt.Errorf("cannot compare %s with the intent: %w", intent.key, err)
+	}
+	difference, err := have.Compare(merged)
+	if err != nil {
+		return false, fmt.Errorf("cannot compare %s with the intent: %w", intent.key, err)
+	}
+	return difference.IsSame(), nil
+}

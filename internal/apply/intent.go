@@ -1,0 +1,51 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// hashLength is how much of the intent's SHA-256, in hex, goes into the annotation.
+const hashLength = 16
+
+// allowDuplicates accepts what the API server has accepted before us.
+const allowDuplicates = typed.AllowDuplicates
+
+// intent is an apply configuration on its way to the server.
+type intent struct {
+	key    Key
+	object *unstructured.Unstructured
+	hash   string
+}
+
+// newIntent turns a typed apply configuration into what is sent, with the hash of its content.
+func newIntent(configuration runtime.ApplyConfiguration) (*intent, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode %T: %w", configuration, err)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	// A map is encoded with sorted keys, so the hash does not depend on the order of fields in a Go type.
+	canonical, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode %T: %w", configuration, err)
+	}
+	sum := sha256.Sum256(canonical)
+	hash := hex.EncodeToString(sum[:])[:hashLength]
+
+	if err := unstructured.SetNestedField(content, hash, "metadata", "annotations", AnnotationIntent); err != nil {
+		return nil, fmt.Errorf("cannot mark %T: %w", configuration, err)
+	}
+	return &intent{
+		key:    Key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)},
+		object: object,
+		hash:   hash,
+	}, nil
+}

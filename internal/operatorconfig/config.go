@@ -1,0 +1,121 @@
+// Package operatorconfig is the operator's own configuration: what one administrator decides for all
+// pools. It comes from an immutable, versioned ConfigMap and is parsed strictly, so that a typo is an
+// error and never a silent default.
+package operatorconfig
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// APIVersion and Kind head every configuration document.
+	APIVersion = "config.subrelay.example.com/v1alpha1"
+	Kind       = "OperatorConfiguration"
+
+	// Key is the entry of the ConfigMap that holds the document.
+	Key = "config.yaml"
+)
+
+// Config is a parsed and validated configuration. It is never changed after Parse returned it.
+type Config struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
+	// BaseDomain is the DNS domain of published pools: the pool's host is <pool id>.<baseDomain>.
+	BaseDomain string `json:"baseDomain"`
+
+	// Gateway is the shared Envoy Gateway, the only way in.
+	Gateway Gateway `json:"gateway"`
+
+	// Mihomo is the shared forward proxy, the only way out.
+	Mihomo Mihomo `json:"mihomo"`
+
+	// DNS lists the resolvers that pools may ask. At least one.
+	DNS []DNSPeer `json:"dns"`
+
+	// Storage is the volume policy.
+	Storage Storage `json:"storage"`
+
+	// MaxPerPool is the envelope: the most that one pool may ask for. It is also the quota of the
+	// pool's namespace.
+	MaxPerPool Envelope `json:"maxPerPool"`
+
+	// Runtime changes how the two applications are started. Everything in it has a default.
+	Runtime Runtime `json:"runtime"`
+}
+
+// Gateway names the shared Gateway and the Pods that carry its traffic.
+type Gateway struct {
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
+
+	// DataPlane selects the Pods that forward requests; only they reach CPA, in Gateway mode only.
+	DataPlane []PodPeer `json:"dataPlane"`
+}
+
+// PodPeer selects Pods by labels inside one namespace.
+type PodPeer struct {
+	Namespace string            `json:"namespace"`
+	PodLabels map[string]string `json:"podLabels"`
+}
+
+// Mihomo names the shared proxy's Service.
+type Mihomo struct {
+	Namespace string `json:"namespace"`
+	Service   string `json:"service"`
+
+	// Port is the Service's port, not the Pod's.
+	Port int32 `json:"port"`
+}
+
+// DNSPeer is one resolver: Pods (namespace and podLabels) or an address block (cidr), for
+// example that of a node-local cache.
+type DNSPeer struct {
+	Namespace string            `json:"namespace,omitempty"`
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+	CIDR      string            `json:"cidr,omitempty"`
+
+	// Port is where the resolver itself listens; policies see it after Service translation. Default 53.
+	Port int32 `json:"port,omitempty"`
+}
+
+// Storage is the volume policy.
+type Storage struct {
+	// ClassName is the StorageClass of new volumes; empty means the cluster's default class.
+	ClassName string `json:"className,omitempty"`
+}
+
+// Envelope is an upper bound per pool.
+type Envelope struct {
+	Requests Compute           `json:"requests"`
+	Limits   Compute           `json:"limits"`
+	Storage  resource.Quantity `json:"storage"`
+}
+
+// Compute is an amount of CPU (cores) and memory (bytes).
+type Compute struct {
+	CPU    resource.Quantity `json:"cpu"`
+	Memory resource.Quantity `json:"memory"`
+}
+
+// Runtime says how the two applications are started.
+type Runtime struct {
+	CPA        Application `json:"cpa"`
+	CPAManager Application `json:"cpaManager"`
+}
+
+// Application changes the start of one application.
+type Application struct {
+	// Command and Args replace the default as a whole when they are given.
+	Command []string `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"`
+
+	// Env is laid over the default environment, name by name. Names that the operator derives from
+	// the pool (proxy and credential variables) are refused.
+	Env map[string]string `json:"env,omitempty"`
+
+	// PreStopSleepSeconds delays SIGTERM so that requests in flight can end. The Pod's grace period is
+	// 30 s and includes it.
+	PreStopSleepSeconds *int64 `json:"preStopSleepSeconds,omitempty"`
+}

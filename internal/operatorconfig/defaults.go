@@ -1,0 +1,66 @@
+package operatorconfig
+
+import (
+	"maps"
+
+	"k8s.io/utils/ptr"
+)
+
+// dnsPort is where resolvers listen unless the configuration says otherwise.
+const dnsPort = 53
+
+// cpaPreStopSleep is the default delay, in seconds, before CPA gets SIGTERM: CPA cuts requests in
+// flight as soon as it ends, so this is the only drain it has.
+const cpaPreStopSleep = 10
+
+// defaultCPA starts CPA from its working directory. Its configuration is read through a mount of the whole
+// folder, because the panel's whole-file editor writes a second file beside it. -local-model keeps CPA
+// from fetching model lists at start without its proxy.
+func defaultCPA() Application {
+	return Application{
+		Command:             []string{"./CLIProxyAPI"},
+		Args:                []string{"-config", "/cpa/config.yaml", "-local-model"},
+		Env:                 map[string]string{"TZ": "UTC"},
+		PreStopSleepSeconds: ptr.To[int64](cpaPreStopSleep),
+	}
+}
+
+// defaultCPAManager leaves the start to the image. The collector mode is fixed to http, polled every 5 s:
+// the automatic choice depends on which of the two applications is up first, and a shorter
+// period costs CPA a key check each time. Cross-origin calls are allowed only to the address that
+// port-forward gives the panel; its own default allows them to everybody.
+func defaultCPAManager() Application {
+	return Application{
+		Env: map[string]string{
+			"USAGE_COLLECTOR_MODE":   "http",
+			"USAGE_POLL_INTERVAL_MS": "5000",
+			"USAGE_CORS_ORIGINS":     "http://127.0.0.1:18317",
+			"TZ":                     "UTC",
+		},
+		PreStopSleepSeconds: ptr.To[int64](0),
+	}
+}
+
+func (c *Config) setDefaults() {
+	for i := range c.DNS {
+		if c.DNS[i].Port == 0 {
+			c.DNS[i].Port = dnsPort
+		}
+	}
+	c.Runtime.CPA.setDefaults(defaultCPA())
+	c.Runtime.CPAManager.setDefaults(defaultCPAManager())
+}
+
+func (a *Application) setDefaults(defaults Application) {
+	if a.Command == nil {
+		a.Command = defaults.Command
+	}
+	if a.Args == nil {
+		a.Args = defaults.Args
+	}
+	if a.PreStopSleepSeconds == nil {
+		a.PreStopSleepSeconds = defaults.PreStopSleepSeconds
+	}
+	maps.Copy(defaults.Env, a.Env)
+	a.Env = defaults.Env
+}

@@ -1,0 +1,177 @@
+package subpool
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/example-org/subrelay-operator/internal/operatorconfig"
+)
+
+const (
+	// InitializeName is the init container that prepares the volume.
+	InitializeName = "initialize-config"
+
+	// nonRootID is user, group and volume group of every process of the pool: "nonroot" of the
+	// distroless images.
+	nonRootID = 65532
+
+	// gracePeriodSeconds bounds a stop: CPA's preStop sleep plus its 2 s, and the manager's own worst case.
+	gracePeriodSeconds = 30
+
+	// secretFileMode lets the volume's group, and nobody else, read the credentials.
+	secretFileMode = 0o440
+
+	// scriptFileMode makes the script executable for the same group.
+	scriptFileMode = 0o550
+
+	// managerTempSize bounds the manager's scratch space, where its database spills large sorts.
+	managerTempSize = "256Mi"
+
+	credentialsVolume        = "credentials"
+	managerCredentialsVolume = "manager-credentials"
+	secretsPath              = "/run/secrets"
+	revisionHistory          = 3
+)
+
+func statefulSet(in Input, scriptName string) *appsv1ac.StatefulSetApplyConfiguration {
+	replicas := int32(1)
+	if in.Pool.Spec.Suspend {
+		replicas = 0
+	}
+	return appsv1ac.StatefulSet(RuntimeName, NamespaceName(in.Pool.Name)).
+		WithLabels(Labels(in.Pool)).
+		WithOwnerReferences(owner(in.Pool)).
+		WithSpec(appsv1ac.StatefulSetSpec().
+			WithReplicas(replicas).
+			WithRevisionHistoryLimit(revisionHistory).
+			WithSelector(runtimeSelector(in.Pool)).
+			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
+				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
+			WithTemplate(corev1ac.PodTemplateSpec().
+				WithLabels(runtimeLabels(in.Pool)).
+				WithAnnotations(map[string]string{"kubectl.kubernetes.io/default-container": CPAName}).
+				WithSpec(podSpec(in, scriptName))).
+			WithVolumeClaimTemplates(claimTemplate(in)))
+}
+
+// claimTemplate cannot change once the StatefulSet exists: the size by the API's own rule, the storage
+// class because it is taken from the live object.
+func claimTemplate(in Input) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	spec := corev1ac.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithVolumeMode(corev1.PersistentVolumeFilesystem).
+		WithResources(corev1ac.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: in.Pool.Spec.Storage.Size}))
+	class := in.Config.Storage.ClassName
+	if in.Claim != nil {
+		class = in.Claim.StorageClass
+	}
+	if class != "" {
+		spec.WithStorageClassName(class)
+	}
+	claim := corev1ac.PersistentVolumeClaim(DataVolumeName, "").WithLabels(Labels(in.Pool)).WithSpec(spec)
+	claim.Namespace = nil // a template has none, and the constructor would send an empty one
+	return claim
+}
+
+func podSpec(in Input, scriptName string) *corev1ac.PodSpecApplyConfiguration {
+	return corev1ac.PodSpec().
+		WithServiceAccountName(RuntimeName).
+		WithAutomountServiceAccountToken(false).
+		// Service variables such as CPA_PORT would be read by cpa-manager as its own settings.
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(nonRootID).
+			WithRunAsGroup(nonRootID).
+			WithFSGroup(nonRootID).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithInitContainers(initializeContainer(in)).
+		WithContainers(cpaContainer(in), managerContainer(in)).
+		WithVolumes(
+			corev1ac.Volume().WithName(initializeVolume).WithConfigMap(corev1ac.ConfigMapVolumeSource().
+				WithName(scriptName).WithDefaultMode(scriptFileMode)),
+			secretVolume(credentialsVolume, CredentialKeys...),
+			secretVolume(managerCredentialsVolume, KeyCPAManagement, KeyCPAMPAdmin),
+			corev1ac.Volume().WithName(managerTempVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource().
+				WithSizeLimit(resource.MustParse(managerTempSize))),
+		)
+}
+
+// initializeContainer runs in CPA's image, which has a shell, so that the Pod needs no third image.
+func initializeContainer(in Input) *corev1ac.ContainerApplyConfiguration {
+	cpa := in.Pool.Spec.CPA
+	return corev1ac.Container().
+		WithName(InitializeName).
+		WithImage(string(cpa.Image)).
+		WithImagePullPolicy(pullPolicy(cpa.Image)).
+		WithCommand("/bin/sh", "/bootstrap/"+initializeKey).
+		WithEnv(corev1ac.EnvVar().WithName("MIHOMO_URL").WithValue(ProxyURL(in.Config.Mihomo))).
+		WithResources(resources(cpa.Resources)).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(
+			mount(DataVolumeName, "/data"),
+			mount(initializeVolume, "/bootstrap").WithReadOnly(true),
+			mount(credentialsVolume, secretsPath).WithReadOnly(true))
+}
+
+func cpaContainer(in Input) *corev1ac.ContainerApplyConfiguration {
+	cpa := in.Pool.Spec.CPA
+	return application(CPAName, cpa.Image, in.Config.Runtime.CPA).
+		WithWorkingDir("/CLIProxyAPI").
+		WithEnv(proxyEnv(in.Config.Mihomo)...).
+		WithPorts(containerPort(CPAName, CPAPort)).
+		WithResources(resources(cpa.Resources)).
+		WithStartupProbe(startup(CPAName, "/healthz", cpaStartupBudget)).
+		WithReadinessProbe(readiness(CPAName, "/healthz")).
+		WithLivenessProbe(liveness(CPAName, "/healthz")).
+		WithVolumeMounts(
+			mount(DataVolumeName, "/CLIProxyAPI/config.yaml").WithSubPath("cpa/config.yaml"),
+			mount(DataVolumeName, "/CLIProxyAPI/auths").WithSubPath("cpa/auths"),
+			mount(DataVolumeName, "/CLIProxyAPI/logs").WithSubPath("cpa/logs"),
+			mount(DataVolumeName, "/cpa").WithSubPath("cpa"))
+}
+
+func managerContainer(in Input) *corev1ac.ContainerApplyConfiguration {
+	manager := in.Pool.Spec.CPAManager
+	return application(CPAManagerName, manager.Image, in.Config.Runtime.CPAManager).
+		WithEnv(managerEnv()...).
+		WithPorts(containerPort(CPAManagerName, CPAManagerPort)).
+		WithResources(resources(manager.Resources)).
+		WithStartupProbe(startup(CPAManagerName, "/health", managerStartupBudget)).
+		WithReadinessProbe(readiness(CPAManagerName, "/health")).
+		WithLivenessProbe(liveness(CPAManagerName, "/health")).
+		WithVolumeMounts(
+			mount(DataVolumeName, "/data").WithSubPath("cpa-manager"),
+			mount(managerCredentialsVolume, secretsPath).WithReadOnly(true),
+			mount(managerTempVolume, "/tmp"))
+}
+
+// ProxyURL is where the pool's applications find the shared Mihomo. The name stays relative to the
+// cluster's domain, which the resolver's search list knows.
+func ProxyURL(mihomo operatorconfig.Mihomo) string {
+	return fmt.Sprintf("http://%s.%s.svc:%d", mihomo.Service, mihomo.Namespace, mihomo.Port)
+}
+
+func secretVolume(name string, keys ...string) *corev1ac.VolumeApplyConfiguration {
+	source := corev1ac.SecretVolumeSource().WithSecretName(CredentialsName).WithDefaultMode(secretFileMode)
+	for _, key := range keys {
+		source.WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(key))
+	}
+	return corev1ac.Volume().WithName(name).WithSecret(source)
+}
+
+func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
+}
+
+func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)
+}
