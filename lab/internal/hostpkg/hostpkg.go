@@ -16,11 +16,10 @@ import (
 // Node returns the packages whose programs the node's components call.
 func Node() []string {
 	return []string{
-		"conntrack", // kube-router: drops connections that a new policy forbids
-		"iproute2",  // kube-router: routes and links
-		"ipset",     // kube-router: the address sets of a policy
-		"iptables",  // kube-router and CNI portmap
-		"nftables",  // kube-proxy
+		"iproute2", // kube-router: routes and links
+		"ipset",    // kube-router: the address sets of a policy
+		"iptables", // kube-router and CNI portmap
+		"nftables", // kube-proxy
 	}
 }
 
