@@ -74,7 +74,12 @@ func claimTemplate(in Input) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	if class != "" {
 		spec.WithStorageClassName(class)
 	}
-	claim := corev1ac.PersistentVolumeClaim(DataVolumeName, "").WithLabels(Labels(in.Pool)).WithSpec(spec)
+	claim := corev1ac.PersistentVolumeClaim(DataVolumeName, "").
+		WithLabels(Labels(in.Pool)).
+		WithSpec(spec).
+		// The server fills this in. The list of templates is compared as a whole, so without it the live
+		// object would always look edited.
+		WithStatus(corev1ac.PersistentVolumeClaimStatus().WithPhase(corev1.ClaimPending))
 	claim.Namespace = nil // a template has none, and the constructor would send an empty one
 	return claim
 }
