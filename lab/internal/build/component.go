@@ -91,7 +91,7 @@ func Components() []Component {
 			VersionVariables: []string{"github.com/cloudnativelabs/kube-router/v2/pkg/version.Version"},
 		},
 		{
-			Name: "coredns", Version: "v1.15.0", Module: "github.com/coredns/coredns",
+			Name: "coredns", Version: "v1.14.6", Module: "github.com/coredns/coredns",
 			Programs: []Program{{Name: "coredns", Package: "."}},
 		},
 		{
