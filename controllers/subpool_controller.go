@@ -11,6 +11,8 @@ import (
 	netv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,13 +66,17 @@ type SubPoolReconciler struct {
 	// Random is the source of credentials; crypto/rand.Reader outside of tests.
 	Random io.Reader
 
-	engine *apply.Engine
+	engine      *apply.Engine
+	credentials *credentialWatches
 }
 
 // Reconcile brings one pool closer to its spec and says in status how far it got.
 func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &v1alpha1.SubPool{}
 	if err := r.Get(ctx, request.NamespacedName, pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.credentials.stop(request.Name)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !pool.DeletionTimestamp.IsZero() {
@@ -86,6 +92,9 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	outcome := r.build(ctx, seen)
 	if err := r.report(ctx, pool, assess(seen, outcome)); err != nil {
 		return ctrl.Result{}, err
+	}
+	if outcome.credentialsMade {
+		r.tellCredentials(seen)
 	}
 	return ctrl.Result{RequeueAfter: outcome.retryAfter}, outcome.err
 }
@@ -111,10 +120,19 @@ func (r *SubPoolReconciler) releaseFinalizer(ctx context.Context, pool *v1alpha1
 
 // SetupWithManager watches SubPools, everything they own, the operator configuration and the shared proxy.
 func (r *SubPoolReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	secrets, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
 	r.engine = apply.NewEngine(r.Client, objectsOwner)
+	r.credentials = newCredentialWatches(secrets)
+	if err := mgr.Add(r.credentials); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("subpool").
 		For(&v1alpha1.SubPool{}, builder.WithPredicates(specOrLifecycleChanged())).
+		WatchesRawSource(r.credentials.source()).
 		Watches(&corev1.Namespace{}, byNamespaceName(), builder.WithPredicates(contentChanged())).
 		Watches(&corev1.ConfigMap{}, r.poolOrAll(r.Config.Namespace), builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Service{}, r.poolOrAll(r.Config.SharedNamespace), builder.WithPredicates(contentChanged())).

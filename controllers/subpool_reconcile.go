@@ -101,9 +101,10 @@ func (r *SubPoolReconciler) buildNamespace(ctx context.Context, seen *observatio
 	return nil, err
 }
 
-// buildCredentials makes the Secret once. A Secret that exists is never written to.
+// buildCredentials makes the Secret once and watches over it. A Secret that exists is never written to.
 func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observation) (bool, error) {
 	if seen.credentials != nil {
+		r.credentials.ensure(seen.pool.Name)
 		return false, nil
 	}
 	secret, err := subpool.Credentials(seen.pool, r.Random)

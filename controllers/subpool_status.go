@@ -194,6 +194,17 @@ func (r *SubPoolReconciler) tell(pool *v1alpha1.SubPool, status v1alpha1.SubPool
 	r.Recorder.Eventf(pool, nil, kind, after.Reason, "Reconcile", "%s", note)
 }
 
+// tellCredentials says that keys were made: loudly when the pool had some before, since clients and
+// administrators must then use new ones.
+func (r *SubPoolReconciler) tellCredentials(seen *observation) {
+	kind, note := corev1.EventTypeNormal, "made the pool's credentials, Secret %s/%s"
+	if seen.workload != nil {
+		kind, note = corev1.EventTypeWarning, "the pool's Secret %s/%s was gone: made a new one with new keys"
+	}
+	r.Recorder.Eventf(seen.pool, nil, kind, v1alpha1.EventCredentialsMade, "Reconcile", note,
+		subpool.NamespaceName(seen.pool.Name), subpool.CredentialsName)
+}
+
 // statusConfiguration is the whole status as an intent, so that what is gone from it goes from the server.
 func statusConfiguration(status v1alpha1.SubPoolStatus) *v1alpha1ac.SubPoolStatusApplyConfiguration {
 	configuration := v1alpha1ac.SubPoolStatus().

@@ -100,3 +100,7 @@ const (
 	// ReasonRunning: spec.suspend is false.
 	ReasonRunning = "Running"
 )
+
+// EventCredentialsMade is the reason of the Event that tells of a new Secret subpool-credentials. Other Events
+// carry the reason of the condition whose change they tell of.
+const EventCredentialsMade = "CredentialsMade"

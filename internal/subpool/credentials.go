@@ -50,7 +50,9 @@ func Credentials(pool *v1alpha1.SubPool, random io.Reader) (*corev1.Secret, erro
 				Controller: ptr.To(true),
 			}},
 		},
-		Type: corev1.SecretTypeOpaque,
-		Data: data,
+		// Values never change: to have new ones, the Secret is deleted.
+		Immutable: ptr.To(true),
+		Type:      corev1.SecretTypeOpaque,
+		Data:      data,
 	}, nil
 }

@@ -1,0 +1,143 @@
+package subpool
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/internal/operatorconfig"
+)
+
+// updateGolden rewrites the golden files: UPDATE_GOLDEN=1 go test ./internal/subpool
+var updateGolden = os.Getenv("UPDATE_GOLDEN") != ""
+
+// examplePool is the shipped example as the API server would hand it out.
+func examplePool(t *testing.T) *v1alpha1.SubPool {
+	t.Helper()
+	document, err := os.ReadFile("../../examples/subpool-internal.yaml")
+	require.NoError(t, err)
+	pool := &v1alpha1.SubPool{}
+	require.NoError(t, yaml.UnmarshalStrict(document, pool))
+	pool.UID = "0d9c7b1e-0000-4000-8000-000000000001"
+	return pool
+}
+
+// shippedConfig is the operator configuration that config/default installs.
+func shippedConfig(t *testing.T) *operatorconfig.Config {
+	t.Helper()
+	document, err := os.ReadFile("../../config/default/operator-config.yaml")
+	require.NoError(t, err)
+	configMap := &corev1.ConfigMap{}
+	require.NoError(t, yaml.UnmarshalStrict(document, configMap))
+	config, err := operatorconfig.Parse([]byte(configMap.Data[operatorconfig.Key]))
+	require.NoError(t, err)
+	return config
+}
+
+func exampleInput(t *testing.T) Input {
+	return Input{
+		Pool:     examplePool(t),
+		Config:   shippedConfig(t),
+		Operator: Identity{Namespace: "subpool-system", Name: "subpool-operator"},
+		Proxy:    &Proxy{PodLabels: map[string]string{"app.kubernetes.io/name": "mihomo-gateway"}, Port: 7890},
+	}
+}
+
+// A golden file shows a reviewer what a change of the builders does to the cluster. The first case has every
+// object, the others those that the case is about.
+func TestGolden(t *testing.T) {
+	workload := func(s Stages) []any { return []any{s.Workload} }
+	policies := func(s Stages) []any {
+		var found []any
+		for _, object := range s.Walls {
+			if kind := kindOf(object); kind == "NetworkPolicy" {
+				found = append(found, object)
+			}
+		}
+		return found
+	}
+	for name, c := range map[string]struct {
+		change func(*Input)
+		show   func(Stages) []any
+	}{
+		"internal":     {func(*Input) {}, everything},
+		"suspended":    {func(in *Input) { in.Pool.Spec.Suspend = true }, workload},
+		"gateway":      {func(in *Input) { in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway }, policies},
+		"no-proxy":     {func(in *Input) { in.Proxy = nil }, policies},
+		"dns-resolver": {withNodeLocalDNS, policies},
+		"tuned":        {withTunedRuntime, workload},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := exampleInput(t)
+			c.change(&in)
+			var documents []string
+			for _, object := range c.show(Desired(in)) {
+				document, err := yaml.Marshal(object)
+				require.NoError(t, err)
+				documents = append(documents, string(document))
+			}
+			compareGolden(t, name+".yaml", strings.Join(documents, "---\n"))
+		})
+	}
+}
+
+func TestGoldenCredentials(t *testing.T) {
+	secret, err := Credentials(examplePool(t), bytes.NewReader(bytes.Repeat([]byte{0xab}, 3*credentialBytes)))
+	require.NoError(t, err)
+	secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
+	document, err := yaml.Marshal(secret)
+	require.NoError(t, err)
+	compareGolden(t, "credentials.yaml", string(document))
+}
+
+func everything(s Stages) []any {
+	all := []any{s.Namespace}
+	for _, object := range append(append([]runtime.ApplyConfiguration{}, s.Walls...), s.Furniture...) {
+		all = append(all, object)
+	}
+	return append(all, s.Workload)
+}
+
+func kindOf(object runtime.ApplyConfiguration) string {
+	return *object.(interface{ GetKind() *string }).GetKind()
+}
+
+func withNodeLocalDNS(in *Input) {
+	in.Config.DNS = append(in.Config.DNS,
+		operatorconfig.DNSPeer{CIDR: "169.254.20.10/32", Port: 53}, operatorconfig.DNSPeer{CIDR: "fd00::10/128", Port: 5353})
+}
+
+// withTunedRuntime: images by digest and by moving tag, and every setting of the operator configuration that
+// changes how the applications start.
+func withTunedRuntime(in *Input) {
+	none := int64(0)
+	in.Pool.Spec.CPA.Image = "registry.example.invalid:5000/subrelay/cpa:latest"
+	in.Pool.Spec.CPAManager.Image = "registry.example.invalid/subrelay/cpa-manager@sha256:" +
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	in.Config.Storage.ClassName = "fast"
+	in.Config.Runtime.CPA = operatorconfig.Application{
+		Command: []string{"/bin/cpa"}, Args: []string{"-config", "/cpa/config.yaml"},
+		Env: map[string]string{"GOMEMLIMIT": "3GiB"}, PreStopSleepSeconds: &none,
+	}
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name)
+	if updateGolden {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run UPDATE_GOLDEN=1 go test ./internal/subpool")
+	require.Equal(t, string(want), got, "run UPDATE_GOLDEN=1 go test ./internal/subpool, then read the difference")
+}
