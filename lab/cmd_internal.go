@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example-org/subrelay-operator/lab/internal/node/host"
+	"github.com/example-org/subrelay-operator/lab/internal/node/preflight"
+	"github.com/example-org/subrelay-operator/lab/internal/node/supervise"
+)
+
+// newSuperviseCommand is the lab's inside; `lab up` starts it.
+func newSuperviseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    host.SuperviseVerb + " NAME FOLDER",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// The lab outlives the terminal; only `lab down` ends it.
+			signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
+			return supervise.Run(cmd.Context(), args[0], args[1])
+		},
+	}
+}
+
+// newProbeKernelCommand tries kernel features in namespaces of its own; `lab up` starts it.
+func newProbeKernelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    preflight.ProbeVerb,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return preflight.ProbeKernel() },
+	}
+}

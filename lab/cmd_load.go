@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example-org/subrelay-operator/lab/internal/node/host"
+)
+
+func newLoadCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "load ARCHIVE...",
+		Short: "Load image archives (docker save, lab image) into the lab's node",
+		Args:  cobra.MinimumNArgs(1),
+	}
+	open := labFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, archives []string) error {
+		folder, err := open()
+		if err != nil {
+			return err
+		}
+		for _, archive := range archives {
+			imported, err := host.Load(cmd.Context(), folder, archive)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprint(cmd.OutOrStdout(), imported); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,63 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/example-org/subrelay-operator/lab/internal/node/control"
+	"github.com/example-org/subrelay-operator/lab/internal/node/state"
+)
+
+// ErrDown says that no lab of the name runs.
+var ErrDown = errors.New("the lab is not running")
+
+// Status asks a lab how it is. The error is ErrDown, or wraps it, when none runs.
+func Status(ctx context.Context, folder state.Folder) (state.Record, control.Status, error) {
+	if err := mustRun(folder); err != nil {
+		return state.Record{}, control.Status{}, err
+	}
+	record, err := folder.ReadRecord()
+	if err != nil {
+		return state.Record{}, control.Status{}, err
+	}
+	status, err := newClient(folder).Status(ctx)
+	return record, status, err
+}
+
+// Load imports an image archive into a lab's node and returns what was imported.
+func Load(ctx context.Context, folder state.Folder, path string) (string, error) {
+	if err := mustRun(folder); err != nil {
+		return "", err
+	}
+	archive, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("open the image archive: %w", err)
+	}
+	defer func() { _ = archive.Close() }()
+	imported, err := newClient(folder).LoadImages(ctx, archive)
+	if err != nil {
+		return "", fmt.Errorf("load %s: %w", path, err)
+	}
+	return imported, nil
+}
+
+// Restart ends a component of a lab; it starts again at once.
+func Restart(ctx context.Context, folder state.Folder, component string) error {
+	if err := mustRun(folder); err != nil {
+		return err
+	}
+	return newClient(folder).Restart(ctx, component)
+}
+
+func mustRun(folder state.Folder) error {
+	running, err := folder.Running()
+	if err != nil {
+		return err
+	}
+	if !running {
+		return fmt.Errorf("%w: start it with `lab up --name %s`", ErrDown, folder.Name())
+	}
+	return nil
+}
