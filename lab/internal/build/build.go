@@ -39,14 +39,13 @@ func selectComponents(all []Component, names []string) ([]Component, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
-	var chosen, known []Component
-	known = all
+	var chosen []Component
 	for _, name := range names {
-		i := slices.IndexFunc(known, func(c Component) bool { return c.Name == name })
+		i := slices.IndexFunc(all, func(c Component) bool { return c.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("no component %q: there are %s", name, strings.Join(componentNames(all), ", "))
 		}
-		chosen = append(chosen, known[i])
+		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
@@ -196,9 +195,11 @@ func (b builder) compile(ctx context.Context, program Program, output, work stri
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = b.source
 	command.Env = slices.Concat(os.Environ(), b.environment(), []string{"GOTMPDIR=" + work})
-	// Interrupted, the go command stops its children; it is also interrupted when this process is killed.
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
+	// The compilers that the go command runs are in its process group and are interrupted with it. When this process is
+	// killed, the kernel interrupts the go command alone; a compiler then ends with the package it is at.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+	command.WaitDelay = 10 * time.Second
 	// The kernel sends that signal when the thread that started the command ends, so the thread has to stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -208,16 +209,17 @@ func (b builder) compile(ctx context.Context, program Program, output, work stri
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("go %s in %s: %w\n%s", strings.Join(arguments, " "), b.source, err, tail(messages.String()))
+		return fmt.Errorf("go %s in %s: %w\n%s", strings.Join(arguments, " "), b.source, err, withoutDownloads(messages.String()))
 	}
 	return nil
 }
 
-// tail keeps the last lines of what a compiler says: the first ones tell about downloads.
-func tail(text string) string {
-	const keep = 20
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-keep):], "\n")
+// withoutDownloads keeps what the go command says beside the modules that it fetches.
+func withoutDownloads(messages string) string {
+	lines := slices.DeleteFunc(strings.Split(messages, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "go: downloading ")
+	})
+	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
 // recipe is all that, beside the sources and the compiler, decides what a build makes.

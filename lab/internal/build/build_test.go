@@ -3,12 +3,16 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,22 +137,30 @@ func TestEnsureLeavesNothingOfABuildThatFails(t *testing.T) {
 	assert.Equal(t, []string{".lock"}, cached(t, dirs))
 }
 
-func TestEnsureStopsWhenItsContextEnds(t *testing.T) {
-	dirs := newGreeter(t, "good morning")
+func TestEnsureStopsTheCompilersWhenItsContextEnds(t *testing.T) {
+	dirs, folder := newGreeter(t, "good morning"), t.TempDir()
+	// This go command leads a process group, as the real one does here, and waits for a compiler that takes long.
+	script := "#!/bin/sh\n[ $1 = env ] || { echo $$ > " + folder + "/group.new; mv " + folder + "/group.new " + folder + "/group; sleep 600; }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "go"), []byte(script), 0o755))
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+
 	ctx, cancel := context.WithCancel(t.Context())
-	// The step is announced just before the compiler starts.
-	stopAtBuild := stepFunc(func(string) { cancel() })
-
-	_, err := ensure(ctx, dirs, []Component{greeter}, stopAtBuild)
-	require.ErrorIs(t, err, context.Canceled)
+	result := make(chan error, 1)
+	go func() {
+		_, err := ensure(ctx, dirs, []Component{greeter}, progress.Discard)
+		result <- err
+	}()
+	require.Eventually(t, func() bool { return exists(filepath.Join(folder, "group")) }, 30*time.Second, 10*time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-result, context.Canceled)
 	assert.Equal(t, []string{".lock"}, cached(t, dirs))
-}
 
-type stepFunc func(name string)
-
-func (f stepFunc) Step(name string) func(error) {
-	f(name)
-	return func(error) {}
+	text, err := os.ReadFile(filepath.Join(folder, "group"))
+	require.NoError(t, err)
+	group, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) },
+		30*time.Second, 10*time.Millisecond, "a process of the build goes on")
 }
 
 func TestEnsureDoesNotUseWhatAKilledBuildLeft(t *testing.T) {
