@@ -16,9 +16,9 @@ import (
 // Node returns the packages whose programs the node's components call.
 func Node() []string {
 	return []string{
-		"iproute2", // kube-router: routes and links
 		"ipset",    // kube-router: the address sets of a policy
-		"iptables", // kube-router and CNI portmap
+		"iptables", // kube-router, and CNI's portmap
+		"mount",    // kubelet: volumes
 		"nftables", // kube-proxy
 	}
 }
