@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/example-org/subrelay-operator/test/images/internal/httpjson"
-	"github.com/example-org/subrelay-operator/test/images/internal/selfexec"
+	"github.com/example-org/subrelay-operator/test/images/internal/process"
 )
 
 const (
 	adminKey      = "admin-key"
 	managementKey = "management-key"
 
-	waitFor = 10 * time.Second
+	waitFor = 30 * time.Second
 	tick    = 10 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { selfexec.Main(m, main) }
+func TestMain(m *testing.M) { process.Main(m, main) }
 
 // fakeCPA serves a usage queue and shows what the manager sends.
 type fakeCPA struct {

@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/example-org/subrelay-operator/test/images/internal/selfexec"
+	"github.com/example-org/subrelay-operator/test/images/internal/process"
 )
 
 // start runs the program with its data in the folder. It returns its address.
-func start(t *testing.T, folder string, environment ...string) (*selfexec.Process, string) {
+func start(t *testing.T, folder string, environment ...string) (*process.Process, string) {
 	t.Helper()
-	port := selfexec.FreePort(t)
+	port := process.FreePort(t)
 	environment = append(environment, fmt.Sprintf("HTTP_ADDR=127.0.0.1:%d", port), "USAGE_DATA_DIR="+folder)
-	return selfexec.Start(t, folder, environment), fmt.Sprintf("http://127.0.0.1:%d", port)
+	return process.StartSelf(t, folder, environment), fmt.Sprintf("http://127.0.0.1:%d", port)
 }
 
-func awaitHealthy(t *testing.T, process *selfexec.Process, url string) {
+func awaitHealthy(t *testing.T, running *process.Process, url string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		response, err := http.Get(url + "/health")
@@ -34,7 +34,7 @@ func awaitHealthy(t *testing.T, process *selfexec.Process, url string) {
 		}
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, waitFor, tick, "%s", process.Output())
+	}, waitFor, tick, "%s", running.Output())
 }
 
 func TestProcess(t *testing.T) {
@@ -44,8 +44,8 @@ func TestProcess(t *testing.T) {
 		"CPA_UPSTREAM_URL=" + fake.URL, "CPA_MANAGEMENT_KEY=" + managementKey,
 		"CPA_MANAGER_ADMIN_KEY=" + adminKey, "USAGE_POLL_INTERVAL_MS=10",
 	}
-	process, url := start(t, folder, environment...)
-	awaitHealthy(t, process, url)
+	running, url := start(t, folder, environment...)
+	awaitHealthy(t, running, url)
 	for _, name := range []string{"usage.sqlite", "usage.sqlite.manager.lock", "data.key"} {
 		assert.FileExists(t, filepath.Join(folder, name))
 	}
@@ -63,23 +63,23 @@ func TestProcess(t *testing.T) {
 	assert.Contains(t, second.Output(), "another process uses")
 
 	asked := time.Now()
-	process.Signal(syscall.SIGTERM)
-	assert.Zero(t, process.Wait(), process.Output())
+	running.Signal(syscall.SIGTERM)
+	assert.Zero(t, running.Wait(), running.Output())
 	assert.Less(t, time.Since(asked), 2*time.Second)
-	assert.NotContains(t, process.Output(), adminKey)
-	assert.NotContains(t, process.Output(), managementKey)
+	assert.NotContains(t, running.Output(), adminKey)
+	assert.NotContains(t, running.Output(), managementKey)
 
-	process, url = start(t, folder, "CPA_MANAGER_ADMIN_KEY=another key")
-	awaitHealthy(t, process, url)
+	running, url = start(t, folder, "CPA_MANAGER_ADMIN_KEY=another key")
+	awaitHealthy(t, running, url)
 	assert.Equal(t, 1, events(url), "events and the first admin key outlive the process")
 	assert.Equal(t, http.StatusUnauthorized, call(t, "GET", url+"/status", bearer("another key")...).status)
 }
 
 func TestMissingAdminKeyIsGeneratedAndPrinted(t *testing.T) {
-	process, url := start(t, t.TempDir(), "CPA_MANAGER_ADMIN_KEY_FILE=/does/not/exist")
-	awaitHealthy(t, process, url)
-	printed := regexp.MustCompile(`key=(cpamp_\w+)`).FindStringSubmatch(process.Output())
-	require.NotNil(t, printed, process.Output())
+	running, url := start(t, t.TempDir(), "CPA_MANAGER_ADMIN_KEY_FILE=/does/not/exist")
+	awaitHealthy(t, running, url)
+	printed := regexp.MustCompile(`key=(cpamp_\w+)`).FindStringSubmatch(running.Output())
+	require.NotNil(t, printed, running.Output())
 	assert.Equal(t, http.StatusOK, call(t, "GET", url+"/status", bearer(printed[1])...).status)
 }
 
@@ -99,9 +99,9 @@ func TestFailedStartsEndWithExitCodeOne(t *testing.T) {
 		"database is a text file": {"USAGE_DATA_DIR=" + folder, "USAGE_DB_PATH=" + textFile},
 	} {
 		t.Run(name, func(t *testing.T) {
-			process := selfexec.Start(t, folder, environment)
-			assert.Equal(t, 1, process.Wait(), process.Output())
-			assert.Contains(t, process.Output(), "cpa-manager stopped")
+			running := process.StartSelf(t, folder, environment)
+			assert.Equal(t, 1, running.Wait(), running.Output())
+			assert.Contains(t, running.Output(), "cpa-manager stopped")
 		})
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/example-org/subrelay-operator/test/images/internal/selfexec"
+	"github.com/example-org/subrelay-operator/test/images/internal/process"
 )
 
 const (
 	clientKey     = "client-key"
 	managementKey = "management-key"
 
-	waitFor = 10 * time.Second
+	waitFor = 30 * time.Second
 	tick    = 10 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { selfexec.Main(m, main) }
+func TestMain(m *testing.M) { process.Main(m, main) }
 
 // fullConfig is config.yaml as the operator's init script writes it.
 func fullConfig(port int, folder string) string {

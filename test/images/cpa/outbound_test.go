@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/example-org/subrelay-operator/test/images/internal/selfexec"
+	"github.com/example-org/subrelay-operator/test/images/internal/process"
 )
 
 // startProvider is an upstream with an OpenAI-compatible API. It counts calls.
@@ -125,7 +125,7 @@ func TestMalformedProxyURLFailsOpen(t *testing.T) {
 
 func TestUnreachableProxyIsAnError(t *testing.T) {
 	provider, calls := startProvider(t, answerChat)
-	nobody := fmt.Sprintf("http://127.0.0.1:%d", selfexec.FreePort(t))
+	nobody := fmt.Sprintf("http://127.0.0.1:%d", process.FreePort(t))
 	s, url := startDefault(t, withProvider(provider, nobody)...)
 	assert.Equal(t, http.StatusInternalServerError, chat(t, url).status)
 	assert.Zero(t, calls.Load(), "nothing goes out directly")
@@ -206,7 +206,7 @@ func TestAPICallGoesThroughTheProxy(t *testing.T) {
 }
 
 func TestAPICallReportsAnUnreachableProxy(t *testing.T) {
-	nobody := fmt.Sprintf("http://127.0.0.1:%d", selfexec.FreePort(t))
+	nobody := fmt.Sprintf("http://127.0.0.1:%d", process.FreePort(t))
 	_, url := startDefault(t, withProvider(unresolvable, nobody)...)
 	got := call(t, "POST", url+"/v0/management/api-call", `{"method":"GET","url":"http://a.example.invalid"}`, withManagementKey()...)
 	assert.Equal(t, http.StatusBadGateway, got.status)

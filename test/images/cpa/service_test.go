@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/example-org/subrelay-operator/test/images/internal/selfexec"
+	"github.com/example-org/subrelay-operator/test/images/internal/process"
 )
 
 func awaitHealthy(t *testing.T, port int) {
@@ -31,9 +31,9 @@ func awaitHealthy(t *testing.T, port int) {
 }
 
 func TestProcess(t *testing.T) {
-	folder, port := t.TempDir(), selfexec.FreePort(t)
+	folder, port := t.TempDir(), process.FreePort(t)
 	writeFile(t, filepath.Join(folder, "config.yaml"), fullConfig(port, folder))
-	process := selfexec.Start(t, folder, nil, "-local-model")
+	running := process.StartSelf(t, folder, nil, "-local-model")
 	awaitHealthy(t, port)
 
 	assert.DirExists(t, filepath.Join(folder, "auths"))
@@ -41,19 +41,19 @@ func TestProcess(t *testing.T) {
 	call(t, "GET", fmt.Sprintf("http://127.0.0.1:%d/v1/models?key=%s", port, clientKey), "")
 	require.Eventually(t, func() bool { return strings.Contains(readFile(t, log), "path=/v1/models") }, waitFor, tick)
 	assert.NotContains(t, readFile(t, log), clientKey)
-	assert.NotContains(t, process.Output(), "path=", "with logging-to-file the log is not on standard output")
+	assert.NotContains(t, running.Output(), "path=", "with logging-to-file the log is not on standard output")
 
 	asked := time.Now()
-	process.Signal(syscall.SIGTERM)
-	assert.Zero(t, process.Wait())
+	running.Signal(syscall.SIGTERM)
+	assert.Zero(t, running.Wait())
 	assert.Less(t, time.Since(asked), 2*time.Second)
 }
 
 func TestLogFallsBackToTheAuthFolder(t *testing.T) {
-	folder, port := t.TempDir(), selfexec.FreePort(t)
+	folder, port := t.TempDir(), process.FreePort(t)
 	writeFile(t, filepath.Join(folder, "logs"), "a file where the folder should be")
 	writeFile(t, filepath.Join(folder, "config.yaml"), fullConfig(port, folder))
-	selfexec.Start(t, folder, nil, "-local-model", "-config", filepath.Join(folder, "config.yaml"))
+	process.StartSelf(t, folder, nil, "-local-model", "-config", filepath.Join(folder, "config.yaml"))
 	awaitHealthy(t, port)
 	assert.FileExists(t, filepath.Join(folder, "auths", "logs", "main.log"))
 }
@@ -94,7 +94,7 @@ func TestRequestsInFlightAtShutdown(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			drainCtx, cancel := context.WithTimeout(t.Context(), test.drainBudget)
 			defer cancel()
-			port := selfexec.FreePort(t)
+			port := process.FreePort(t)
 			ended := make(chan error, 1)
 			go func() { ended <- serve(ctx, drainCtx, &config{Host: "127.0.0.1", Port: port}, handler) }()
 			awaitListening(t, port)
@@ -135,21 +135,21 @@ func TestFailedStartsEndWithExitCodeZero(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Join(folder, "config.yaml"), 0o700))
 		},
 		"key too long": func(t *testing.T, folder string) {
-			content := strings.Replace(fullConfig(selfexec.FreePort(t), folder), managementKey, strings.Repeat("k", 73), 1)
+			content := strings.Replace(fullConfig(process.FreePort(t), folder), managementKey, strings.Repeat("k", 73), 1)
 			writeFile(t, filepath.Join(folder, "config.yaml"), content)
 		},
 		"auth-dir not creatable": func(t *testing.T, folder string) {
 			writeFile(t, filepath.Join(folder, "auths"), "a file where the folder should be")
-			writeFile(t, filepath.Join(folder, "config.yaml"), fullConfig(selfexec.FreePort(t), folder))
+			writeFile(t, filepath.Join(folder, "config.yaml"), fullConfig(process.FreePort(t), folder))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			prepare(t, folder)
-			process := selfexec.Start(t, folder, nil, "-local-model")
-			assert.Zero(t, process.Wait())
-			assert.Contains(t, process.Output(), "CLIProxyAPI stopped")
-			assert.NotContains(t, process.Output(), strings.Repeat("k", 73))
+			running := process.StartSelf(t, folder, nil, "-local-model")
+			assert.Zero(t, running.Wait())
+			assert.Contains(t, running.Output(), "CLIProxyAPI stopped")
+			assert.NotContains(t, running.Output(), strings.Repeat("k", 73))
 		})
 	}
 }
@@ -161,9 +161,9 @@ func TestModelCatalogueIsFetchedThroughTheEnvironmentsProxy(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 	})
 	start := func(arguments ...string) int {
-		folder, port := t.TempDir(), selfexec.FreePort(t)
+		folder, port := t.TempDir(), process.FreePort(t)
 		writeFile(t, filepath.Join(folder, "config.yaml"), fullConfig(port, folder))
-		selfexec.Start(t, folder, []string{"HTTP_PROXY=" + proxy}, arguments...)
+		process.StartSelf(t, folder, []string{"HTTP_PROXY=" + proxy}, arguments...)
 		return port
 	}
 	port := start()

@@ -1,6 +1,6 @@
-// Package selfexec lets a test start the program under test as a process of
-// its own, so that exit codes, signals and standard output can be checked.
-package selfexec
+// Package process lets a test start the program under test as a process of its
+// own, so that exit codes, signals and standard output can be checked.
+package process
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ const switchVariable = "STANDIN_RUN_MAIN"
 const endTimeout = 20 * time.Second
 
 // Main is the body of TestMain: it runs the tests, or the program in a process
-// made by Start.
+// made by StartSelf.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(switchVariable) != "" {
 		program()
@@ -39,17 +39,23 @@ type Process struct {
 	err     error // of Wait, valid once ended is closed
 }
 
-// Start runs the program in the folder with only the given environment
-// (KEY=value). It is killed at the end of the test at the latest.
-func Start(t *testing.T, folder string, environment []string, arguments ...string) *Process {
+// StartSelf runs the program of Main; see Start.
+func StartSelf(t *testing.T, folder string, environment []string, arguments ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{t: t, command: exec.Command(self, arguments...), output: &lockedBuffer{}, ended: make(chan struct{})}
+	return Start(t, self, folder, append([]string{switchVariable + "=1"}, environment...), arguments...)
+}
+
+// Start runs a binary in the folder with only the given environment
+// (KEY=value). It is killed at the end of the test at the latest.
+func Start(t *testing.T, binary, folder string, environment []string, arguments ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, command: exec.Command(binary, arguments...), output: &lockedBuffer{}, ended: make(chan struct{})}
 	p.command.Dir = folder
-	p.command.Env = append([]string{switchVariable + "=1"}, environment...)
+	p.command.Env = environment
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)

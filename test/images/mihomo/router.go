@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// router decides where connections go. It does not change once made; a reload
+// makes a new one.
+type router struct {
+	rules     []rule
+	outbounds map[string]outbound
+	lookup    lookupFunc
+}
+
+// newRouter reads the provider files. An unusable one counts as empty.
+func newRouter(cfg *config, log *slog.Logger) *router {
+	net := network{ipv6: cfg.IPv6}
+	r := &router{rules: cfg.rules, lookup: net.lookup, outbounds: map[string]outbound{
+		rejectName: reject{},
+		directName: direct{name: directName, net: net},
+	}}
+	for _, node := range cfg.Proxies {
+		r.outbounds[node.Name] = newNode(node, net)
+	}
+	provided := map[string][]outbound{}
+	for name, provider := range cfg.ProxyProviders {
+		nodes, err := readProvider(provider.Path)
+		if err != nil {
+			log.Error("provider counts as empty", "provider", name, "error", err)
+		}
+		for _, node := range nodes {
+			provided[name] = append(provided[name], newNode(node, net))
+		}
+	}
+	for _, groupCfg := range cfg.ProxyGroups {
+		r.outbounds[groupCfg.Name] = r.newGroup(groupCfg, provided, direct{name: compatibleName, net: net})
+	}
+	return r
+}
+
+// newGroup collects the members. A group without any, not even REJECT, gets
+// the substitute: the real program fails open here.
+func (r *router) newGroup(cfg groupConfig, provided map[string][]outbound, substitute outbound) group {
+	g := group{name: cfg.Name, loadBalance: cfg.Type == "load-balance"}
+	for _, name := range cfg.Proxies {
+		if name == rejectName {
+			g.failClosed = true
+			continue
+		}
+		g.members = append(g.members, r.outbounds[name])
+	}
+	for _, name := range cfg.Use {
+		g.members = append(g.members, provided[name]...)
+	}
+	if len(g.members) == 0 && !g.failClosed {
+		g.members = []outbound{substitute}
+	}
+	return g
+}
+
+// readProvider refuses the whole file for one bad node, as the real program does.
+func readProvider(path string) ([]nodeConfig, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Proxies []nodeConfig `yaml:"proxies"`
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		return nil, err
+	}
+	if len(file.Proxies) == 0 {
+		return nil, errors.New("the file lists no proxies")
+	}
+	for i, node := range file.Proxies {
+		if err := node.check(); err != nil {
+			return nil, fmt.Errorf("proxies[%d]: %w", i, err)
+		}
+	}
+	return file.Proxies, nil
+}
+
+// decision says why and how a connection left, for the access log.
+type decision struct {
+	rule string
+	via  string
+}
+
+// dial connects to host:port by the rules.
+func (r *router) dial(ctx context.Context, hostPort string) (net.Conn, decision, error) {
+	t, err := parseTarget(hostPort)
+	if err != nil {
+		return nil, decision{}, err
+	}
+	chosen := matchRule(ctx, r.rules, t, r.lookup)
+	conn, via, err := r.outbounds[chosen.outbound].dial(ctx, t)
+	return conn, decision{rule: chosen.text, via: via}, err
+}
