@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/internal/apply"
@@ -25,7 +26,9 @@ const (
 	blockedDelay = time.Minute
 
 	// checkPeriod is how often a pool is looked at although no event came: for what is not watched.
+	// The jitter keeps pools that were first seen together, at a restart, from coming back together.
 	checkPeriod = 10 * time.Minute
+	checkJitter = 0.2
 )
 
 // outcome is what building came to.
@@ -46,7 +49,7 @@ type outcome struct {
 // The workload needs every stage before it; furniture is written even if a wall failed.
 func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcome {
 	if blocked := judge(seen); blocked != nil {
-		return outcome{blocked: blocked, retryAfter: blockedDelay}
+		return outcome{blocked: blocked, err: r.suspendBlocked(ctx, seen), retryAfter: blockedDelay}
 	}
 	desired := subpool.Desired(seen.input(r.Operator))
 
@@ -62,7 +65,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	result := outcome{
 		err:             errors.Join(wallsErr, furnitureErr, credentialsErr),
 		credentialsMade: made,
-		retryAfter:      checkPeriod,
+		retryAfter:      wait.Jitter(checkPeriod, checkJitter),
 	}
 	if result.err != nil {
 		return result
@@ -74,6 +77,16 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	intents := slices.Concat([]runtime.ApplyConfiguration{desired.Namespace, desired.Workload}, desired.Walls, desired.Furniture)
 	result.err = r.engine.Prune(ctx, seen.live, mayGo(seen), intents...)
 	return result
+}
+
+// suspendBlocked stops the runtime of a pool that is to be suspended while something else forbids to build it: a stop
+// must always be possible.
+func (r *SubPoolReconciler) suspendBlocked(ctx context.Context, seen *observation) error {
+	if !seen.pool.Spec.Suspend || seen.workload == nil {
+		return nil
+	}
+	_, err := r.stopWorkload(ctx, seen.workload.Namespace)
+	return err
 }
 
 // buildNamespace makes the namespace, or finds out whose the existing one is. One that lost the label by

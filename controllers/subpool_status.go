@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	v1alpha1ac "github.com/example-org/subrelay-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -83,7 +84,7 @@ func blockedVerdict(done outcome) verdict {
 	switch {
 	case done.blocked != nil:
 		return no(done.blocked.reason, "%s", done.blocked.message)
-	case done.err != nil:
+	case done.err != nil: // errors.Join puts each error on a line of its own
 		return no(v1alpha1.ReasonApplyFailed, "%s", strings.ReplaceAll(done.err.Error(), "\n", "; "))
 	default:
 		return yes(v1alpha1.ReasonPoolReady)
@@ -172,12 +173,12 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	if err := r.Status().Apply(ctx, configuration, client.FieldOwner(statusOwner), client.ForceOwnership); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.tell(pool, status)
+	r.tell(ctx, pool, status)
 	return nil
 }
 
-// tell emits an Event when Ready changed its status or reason.
-func (r *SubPoolReconciler) tell(pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) {
+// tell logs and emits an Event when Ready changed its status or reason.
+func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) {
 	before := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady)
 	after := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if after == nil || before != nil && before.Status == after.Status && before.Reason == after.Reason {
@@ -191,6 +192,7 @@ func (r *SubPoolReconciler) tell(pool *v1alpha1.SubPool, status v1alpha1.SubPool
 			kind = corev1.EventTypeWarning
 		}
 	}
+	log.FromContext(ctx).Info("Ready changed", "status", after.Status, "reason", after.Reason, "message", after.Message)
 	r.Recorder.Eventf(pool, nil, kind, after.Reason, "Reconcile", "%s", note)
 }
 

@@ -74,13 +74,13 @@ func podProblem(seen *observation) string {
 		return fmt.Sprintf("Pod %s is not scheduled: %s", pod.Name, scheduled.Message)
 	}
 	for _, status := range pod.Status.InitContainerStatuses {
-		if problem := containerProblem(status); problem != "" && !initDone(status) {
-			return fmt.Sprintf("init container %s %s", status.Name, problem)
+		if !initDone(status) {
+			return fmt.Sprintf("init container %s %s", status.Name, containerProblem(status))
 		}
 	}
 	for _, status := range pod.Status.ContainerStatuses {
-		if problem := containerProblem(status); problem != "" {
-			return fmt.Sprintf("container %s %s", status.Name, problem)
+		if !status.Ready {
+			return fmt.Sprintf("container %s %s", status.Name, containerProblem(status))
 		}
 	}
 	if ready := podCondition(pod, corev1.PodReady); ready == nil || ready.Status != corev1.ConditionTrue {
@@ -93,29 +93,31 @@ func initDone(status corev1.ContainerStatus) bool {
 	return status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
 }
 
-// containerProblem repeats what the node says of a container that is not ready. CPA ends with exit code
-// 0 when its configuration is bad, so an exit is a problem whatever its code.
+// Waiting reasons of a container whose turn has simply not come.
+const (
+	waitsForInit    = "PodInitializing"
+	waitsForCreator = "ContainerCreating"
+)
+
+// containerProblem repeats what the node says of a container that is not ready, or of an init container that is not
+// done. CPA ends with exit code 0 when its configuration is bad, so an exit is a problem whatever its code.
 func containerProblem(status corev1.ContainerStatus) string {
-	if status.Ready {
-		return ""
-	}
-	state := status.State
+	state, last := status.State, status.LastTerminationState.Terminated
 	switch {
-	case state.Waiting != nil && status.LastTerminationState.Terminated != nil:
-		last := status.LastTerminationState.Terminated
-		return fmt.Sprintf("waits to be restarted (%s) after it ended with %s, exit code %d; image %s",
-			state.Waiting.Reason, last.Reason, last.ExitCode, status.Image)
-	case state.Waiting != nil && state.Waiting.Message != "":
-		return fmt.Sprintf("waits: %s: %s; image %s", state.Waiting.Reason, state.Waiting.Message, status.Image)
-	case state.Waiting != nil:
-		return fmt.Sprintf("waits: %s; image %s", state.Waiting.Reason, status.Image)
+	case state.Running != nil && ptr.Deref(status.Started, false):
+		return "runs, but its readiness probe fails"
+	case state.Running != nil:
+		return "is starting"
 	case state.Terminated != nil:
 		return fmt.Sprintf("ended with %s, exit code %d; image %s",
 			state.Terminated.Reason, state.Terminated.ExitCode, status.Image)
-	case !ptr.Deref(status.Started, false):
-		return "is starting"
+	case state.Waiting == nil || state.Waiting.Reason == waitsForInit || state.Waiting.Reason == waitsForCreator:
+		return "is about to start"
+	case last != nil:
+		return fmt.Sprintf("waits to be restarted (%s) after it ended with %s, exit code %d; image %s",
+			state.Waiting.Reason, last.Reason, last.ExitCode, status.Image)
 	default:
-		return "runs, but its readiness probe fails"
+		return fmt.Sprintf("waits: %s: %s; image %s", state.Waiting.Reason, state.Waiting.Message, status.Image)
 	}
 }
 
