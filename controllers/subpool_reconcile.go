@@ -82,7 +82,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 // suspendBlocked stops the runtime of a pool that is to be suspended while something else forbids to build it: a stop
 // must always be possible.
 func (r *SubPoolReconciler) suspendBlocked(ctx context.Context, seen *observation) error {
-	if !seen.pool.Spec.Suspend || seen.workload == nil {
+	if !seen.pool.Spec.Suspend || seen.workload == nil || !seen.namespace.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	_, err := r.stopWorkload(ctx, seen.workload.Namespace)
