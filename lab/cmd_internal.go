@@ -1,9 +1,6 @@
 package main
 
 import (
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
 	"github.com/example-org/subrelay-operator/lab/internal/node/host"
@@ -18,8 +15,6 @@ func newSuperviseCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// The lab outlives the terminal; only `lab down` ends it.
-			signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 			return supervise.Run(cmd.Context(), args[0], args[1])
 		},
 	}

@@ -24,9 +24,11 @@ func newKubectlCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("lab %s does not run: start it with `lab up --name %s`: %w", folder.Name(), folder.Name(), err)
 		}
-		arguments := append([]string{"kubectl", "--kubeconfig=" + folder.Kubeconfig()}, args...)
+		// Nothing of the user's own ~/.kube is read or written.
+		own := []string{"kubectl", "--kubeconfig=" + folder.Kubeconfig(), "--cache-dir=" + folder.Path("kubectl-cache")}
+		environment := append(os.Environ(), "KUBERC=off")
 		// Kubectl takes the place of this process, so signals, terminal and exit code are its own.
-		if err := syscall.Exec(record.Binaries["kubectl"], arguments, os.Environ()); err != nil {
+		if err := syscall.Exec(record.Binaries["kubectl"], append(own, args...), environment); err != nil {
 			return fmt.Errorf("run %s: %w", record.Binaries["kubectl"], err)
 		}
 		return nil

@@ -25,7 +25,7 @@ func newLoadCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprint(cmd.OutOrStdout(), imported); err != nil {
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s:\n%s", archive, imported); err != nil {
 				return err
 			}
 		}

@@ -100,6 +100,7 @@ func (c Config) APIServer() process.Spec {
 		"--etcd-certfile=" + c.File("etcd-client.crt"),
 		"--etcd-keyfile=" + c.File("etcd-client.key"),
 		"--bind-address=" + c.BindAddress,
+		"--advertise-address=" + c.AdvertiseAddress,
 		fmt.Sprintf("--secure-port=%d", c.Port),
 		"--tls-cert-file=" + c.File("apiserver.crt"),
 		"--tls-private-key-file=" + c.File("apiserver.key"),
@@ -118,7 +119,6 @@ func (c Config) APIServer() process.Spec {
 	}
 	if c.Nodes {
 		args = append(args,
-			"--advertise-address="+c.AdvertiseAddress,
 			"--kubelet-client-certificate="+c.File("apiserver-kubelet.crt"),
 			"--kubelet-client-key="+c.File("apiserver-kubelet.key"),
 			"--kubelet-certificate-authority="+c.File("ca.crt"),
@@ -144,6 +144,9 @@ func (c Config) ControllerManager() process.Spec {
 		"--cluster-signing-cert-file=" + c.File("ca.crt"),
 		"--cluster-signing-key-file=" + c.File("ca.key"),
 		"--leader-elect=false",
+		// The usual 20 requests a second make the start alone last several seconds.
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
 		// Nobody asks for its metrics.
 		"--secure-port=0",
 		"--profiling=false",

@@ -10,14 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
 
-	"github.com/example-org/subrelay-operator/lab/internal/build"
-	"github.com/example-org/subrelay-operator/lab/internal/hostpkg"
 	"github.com/example-org/subrelay-operator/lab/internal/image"
 	"github.com/example-org/subrelay-operator/lab/internal/node/cgroup"
 	"github.com/example-org/subrelay-operator/lab/internal/node/controlplane"
-	"github.com/example-org/subrelay-operator/lab/internal/node/preflight"
 	"github.com/example-org/subrelay-operator/lab/internal/node/sandbox"
 	"github.com/example-org/subrelay-operator/lab/internal/node/state"
 	"github.com/example-org/subrelay-operator/lab/internal/progress"
@@ -37,16 +33,28 @@ func Up(ctx context.Context, folder state.Folder, mode state.Mode, report progre
 	if running {
 		return attach(ctx, folder, mode, report)
 	}
-	if err := start(ctx, folder, mode, report); err != nil {
+	record, err := provide(ctx, folder, mode, report)
+	if err != nil {
 		return false, err
 	}
-	if err := awaitReady(ctx, folder, report); err != nil {
-		if ctx.Err() != nil {
-			return false, errors.Join(errors.New("interrupted: the lab is taken down again"), Down(folder, report))
-		}
+	lock, err := folder.Lock()
+	if errors.Is(err, state.ErrLocked) {
+		return false, fmt.Errorf("another command started lab %s meanwhile: run `lab up --name %s` again to wait for it",
+			folder.Name(), folder.Name())
+	}
+	if err != nil {
 		return false, err
 	}
-	return false, nil
+	err = launch(ctx, folder, record, lock, report)
+	// The supervisor has the lock from now on, and nobody when it was not started.
+	_ = lock.Close()
+	if err == nil {
+		err = awaitReady(ctx, folder, report)
+	}
+	if ctx.Err() != nil {
+		return false, errors.Join(errors.New("interrupted: the lab is taken down again"), Down(folder, report))
+	}
+	return false, err
 }
 
 // attach waits for a lab that another command started.
@@ -65,29 +73,20 @@ func attach(ctx context.Context, folder state.Folder, mode state.Mode, report pr
 	return false, awaitReady(ctx, folder, report)
 }
 
-func start(ctx context.Context, folder state.Folder, mode state.Mode, report progress.Reporter) error {
-	record, err := provide(ctx, folder, mode, report)
-	if err != nil {
+// launch makes an empty folder ready and starts the supervisor in it. The caller holds the lock.
+func launch(ctx context.Context, folder state.Folder, record state.Record, lock *os.File, report progress.Reporter) error {
+	// A lab of this name that died has left its cgroups and its files.
+	if err := removeCgroups(folder); err != nil {
 		return err
 	}
-	lock, err := folder.Lock()
-	if errors.Is(err, state.ErrLocked) {
-		return fmt.Errorf("another command started lab %s meanwhile: run `lab up --name %s` again to wait for it",
-			folder.Name(), folder.Name())
-	}
-	if err != nil {
-		return err
-	}
-	// The supervisor keeps the lock; this command gives it up when it ends.
-	defer func() { _ = lock.Close() }()
-	if err := clearStale(folder); err != nil {
+	if err := folder.Clear(); err != nil {
 		return err
 	}
 	if err := os.Mkdir(folder.Logs(), 0o700); err != nil {
 		return fmt.Errorf("make the folder of logs: %w", err)
 	}
-	if mode == state.ControlPlaneOnly {
-		return startControlPlane(folder, record, lock)
+	if record.Mode == state.ControlPlaneOnly {
+		return launchControlPlane(folder, record, lock)
 	}
 	if err := os.Mkdir(folder.Images(), 0o700); err != nil {
 		return fmt.Errorf("make the folder of images: %w", err)
@@ -95,67 +94,11 @@ func start(ctx context.Context, folder state.Folder, mode state.Mode, report pro
 	if _, err := image.WriteLabImages(ctx, folder.Images(), record.Binaries, report); err != nil {
 		return err
 	}
-	return startNode(folder, record, lock)
+	return launchNode(folder, record, lock)
 }
 
-// provide checks the machine and makes sure that all programs are there.
-func provide(ctx context.Context, folder state.Folder, mode state.Mode, report progress.Reporter) (state.Record, error) {
-	dirs, err := build.FindDirs()
-	if err != nil {
-		return state.Record{}, err
-	}
-	components := nodeComponents
-	var ready map[string]string
-	if mode == state.ControlPlaneOnly {
-		if components, ready, err = controlPlaneComponents(os.Getenv("KUBEBUILDER_ASSETS")); err != nil {
-			return state.Record{}, err
-		}
-	}
-	done := report.Step("checking this machine")
-	err = checkMachine(ctx, folder, mode, dirs, components)
-	done(err)
-	if err != nil {
-		return state.Record{}, err
-	}
-	if mode == state.FullNode {
-		if err := hostpkg.Ensure(ctx, hostpkg.Node(), report); err != nil {
-			return state.Record{}, err
-		}
-		if err := preflight.CheckKernel(); err != nil {
-			return state.Record{}, err
-		}
-	}
-	binaries := map[string]string{}
-	if len(components) > 0 {
-		if binaries, err = build.Ensure(ctx, dirs, components, report); err != nil {
-			return state.Record{}, err
-		}
-	}
-	for name, path := range ready {
-		binaries[name] = path
-	}
-	return state.Record{Mode: mode, Binaries: binaries, Cache: dirs.Cache, Created: time.Now().UTC()}, nil
-}
-
-func checkMachine(ctx context.Context, folder state.Folder, mode state.Mode, dirs build.Dirs, components []string) error {
-	return preflight.Check(preflight.Needs{
-		FullNode: mode == state.FullNode,
-		Build:    len(components) > 0,
-		Cache:    dirs.Cache,
-		State:    folder.Path(),
-	})
-}
-
-// clearStale removes what a lab of this name left that died. The caller holds the lock.
-func clearStale(folder state.Folder) error {
-	if err := removeCgroups(folder); err != nil {
-		return err
-	}
-	return folder.Clear()
-}
-
-// startControlPlane starts a supervisor that is an ordinary process of the host.
-func startControlPlane(folder state.Folder, record state.Record, lock *os.File) error {
+// launchControlPlane starts a supervisor that is an ordinary process of the host.
+func launchControlPlane(folder state.Folder, record state.Record, lock *os.File) error {
 	port, err := controlplane.FreePort()
 	if err != nil {
 		return err
@@ -167,9 +110,9 @@ func startControlPlane(folder state.Folder, record state.Record, lock *os.File) 
 	return startSupervisor(folder, 0, lock)
 }
 
-// startNode starts a supervisor in namespaces of its own. The listener on the host's loopback is
+// launchNode starts a supervisor in namespaces of its own. The listener on the host's loopback is
 // opened here, in the host's network, and works in the supervisor all the same.
-func startNode(folder state.Folder, record state.Record, lock *os.File) error {
+func launchNode(folder state.Folder, record state.Record, lock *os.File) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for the API server: %w", err)

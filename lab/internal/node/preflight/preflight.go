@@ -41,11 +41,10 @@ func Check(needs Needs) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("the lab runs on Linux only, this is %s: use a Linux machine or virtual machine", runtime.GOOS)
 	}
-	cacheDisk := uint64(diskToRun)
+	problems := []error{checkDisk("state", needs.State, diskToRun)}
 	if needs.Build {
-		cacheDisk = diskToBuild
+		problems = append(problems, checkDisk("cache", needs.Cache, diskToBuild))
 	}
-	problems := []error{checkDisk("cache", needs.Cache, cacheDisk), checkDisk("state", needs.State, diskToRun)}
 	if needs.FullNode {
 		problems = append(problems, checkRoot(), checkMemory(), checkNamespaces())
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -66,7 +67,7 @@ func runNode(ctx context.Context, folder state.Folder, record state.Record, lock
 	if err != nil {
 		return err
 	}
-	s := &supervisor{node: n, components: process.NewGroup(folder.Logs(), n.environment(), lock)}
+	s := &supervisor{node: n, components: process.NewGroup(folder.Logs(), environment("/root"), lock)}
 	if s.api, err = newAPI(n.plane); err != nil {
 		return err
 	}
@@ -109,10 +110,6 @@ func newNode(folder state.Folder, record state.Record, tree cgroup.Tree) (*node,
 		Snapshotter: worker.ChooseSnapshotter("/var/tmp"),
 	}}
 	return n, n.config.Prepare()
-}
-
-func (n *node) environment() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 }
 
 // bringUpNode starts everything in the order in which the parts need each other.
@@ -212,7 +209,26 @@ func (n *node) importFile(ctx context.Context, path string) error {
 
 // importImages imports a docker-save archive and returns the names of its images, one a line.
 func (n *node) importImages(ctx context.Context, archive io.Reader) (string, error) {
-	return n.ctr(ctx, archive, "--namespace=k8s.io", "images", "import", "--snapshotter="+n.config.Snapshotter, "-")
+	output, err := n.ctr(ctx, archive, "--namespace=k8s.io", "images", "import", "--snapshotter="+n.config.Snapshotter, "-")
+	if err != nil {
+		return "", err
+	}
+	names := savedImages(output)
+	if names == "" {
+		return "", errors.New("the archive names no image: save it with a name and tag")
+	}
+	return names, nil
+}
+
+// savedImages finds the names in what ctr says about an import: lines of a name and "saved".
+func savedImages(output string) string {
+	var names strings.Builder
+	for line := range strings.Lines(output) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[1] == "saved" {
+			names.WriteString(fields[0] + "\n")
+		}
+	}
+	return names.String()
 }
 
 func (n *node) ctr(ctx context.Context, stdin io.Reader, args ...string) (string, error) {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ const (
 
 	// How long components may take to end by themselves. Their data is thrown away, so that is
 	// for their sake alone.
-	stopPatience = 3 * time.Second
+	stopPatience = time.Second
 	// How long one part of the cluster may take to work, on a slow and busy machine.
 	startPatience = 2 * time.Minute
 )
@@ -146,7 +147,7 @@ func runControlPlane(ctx context.Context, folder state.Folder, record state.Reco
 		return err
 	}
 	// The components inherit the lock, so that the lab counts as running until the last has ended.
-	s := &supervisor{components: process.NewGroup(folder.Logs(), os.Environ(), lock)}
+	s := &supervisor{components: process.NewGroup(folder.Logs(), environment(folder.Path()), lock)}
 	if s.api, err = newAPI(plane); err != nil {
 		return err
 	}
@@ -155,13 +156,19 @@ func runControlPlane(ctx context.Context, folder state.Folder, record state.Reco
 	})
 }
 
-// run executes a program to its end. The error holds what the program said.
+// environment is what the components get to see: nothing of the user who started the lab.
+func environment(home string) []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home}
+}
+
+// run executes a program to its end. The error holds the program's last words.
 func run(ctx context.Context, stdin io.Reader, path string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
+		said := strings.TrimSpace(stderr.String())
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(path), err, said[strings.LastIndexByte(said, '\n')+1:])
 	}
 	return stdout.String(), nil
 }
