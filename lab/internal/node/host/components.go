@@ -40,13 +40,11 @@ func provide(ctx context.Context, folder state.Folder, mode state.Mode, report p
 		}
 	}
 	var dirs build.Dirs
+	var noDirs error
 	if len(components) > 0 {
-		var err error
-		if dirs, err = build.FindDirs(); err != nil {
-			return state.Record{}, err
-		}
+		dirs, noDirs = build.FindDirs()
 	}
-	if err := checkMachine(ctx, folder, mode, dirs, components, report); err != nil {
+	if err := errors.Join(checkMachine(ctx, folder, mode, dirs, components, report), noDirs); err != nil {
 		return state.Record{}, err
 	}
 	binaries := map[string]string{}

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// SystemPath is where the host's programs are.
+const SystemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 const (
 	// A component that ends is started again after firstDelay, then after twice as long each
 	// time up to maxDelay; one that ran for steadyAfter begins anew.
@@ -28,7 +31,7 @@ type Spec struct {
 	Name string
 	Path string
 	Args []string
-	// Env is added to the group's environment.
+	// Env is added to the group's environment and overrides it.
 	Env []string
 }
 

@@ -158,7 +158,7 @@ func runControlPlane(ctx context.Context, folder state.Folder, record state.Reco
 
 // environment is what the components get to see: nothing of the user who started the lab.
 func environment(home string) []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home}
+	return []string{"PATH=" + process.SystemPath, "HOME=" + home}
 }
 
 // run executes a program to its end. The error holds the program's last words.

@@ -130,6 +130,8 @@ func (c Config) Containerd() process.Spec {
 		Name: "containerd",
 		Path: c.Binary("containerd"),
 		Args: []string{"--config=" + c.file("containerd.toml"), "--log-level=warn"},
+		// The shim looks for runc when it is asked what it can do.
+		Env: []string{"PATH=" + filepath.Dir(c.Binary("runc")) + ":" + process.SystemPath},
 	}
 }
 
