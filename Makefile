@@ -1,0 +1,167 @@
+# The project's commands; `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Go uses all cores by itself.
+.NOTPARALLEL:
+
+# The pinned tools come before what the machine happens to have.
+export PATH := $(CURDIR)/bin/tools:$(PATH)
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+OPERATOR_IMAGE ?= registry.example.invalid/example-org/subrelay-operator:dev
+# How `make undeploy` reaches the cluster. For the lab: make undeploy KUBECTL='bin/lab kubectl --'
+KUBECTL ?= kubectl
+
+MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './bin/*' | sort))
+SCRIPTS := $(shell find . -name '*.sh' -not -path './bin/*' | sort) .ci/run
+STEP := hack/step.sh
+
+.PHONY: help
+help: ## List these targets.
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##### Making things
+
+.PHONY: generate
+generate: bin/tools/controller-gen ## Make deep copies, apply configurations and the CRD from the API types.
+	hack/generate.sh
+
+.PHONY: build
+build: ## Build the operator: bin/manager.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/manager ./cmd/manager
+
+.PHONY: lab
+lab: ## Build the command that runs a Kubernetes node on this machine: bin/lab.
+	go build -C lab -o ../bin/lab .
+
+.PHONY: images
+images: build lab ## Build the images of the operator and the stand-in applications: bin/images/*.tar.
+	mkdir -p bin/images
+	bin/lab image --tag $(OPERATOR_IMAGE) --output bin/images/operator.tar \
+		--file bin/manager:/manager:0755 --user 65532:65532 --entrypoint /manager
+	test/images/build.sh
+
+.PHONY: fmt
+fmt: bin/tools/golangci-lint ## Format the Go code of every module.
+	golangci-lint fmt
+	cd lab && golangci-lint fmt
+	cd test/images && golangci-lint fmt
+
+.PHONY: clean
+clean: ## Remove everything that was built here. The lab's cache of components stays.
+	rm -rf bin
+
+##### Checking
+
+.PHONY: lint
+lint: lint-operator lint-lab lint-images lint-scripts ## Run the linters on the Go code and the scripts.
+
+.PHONY: lint-operator lint-lab lint-images
+lint-operator: module := .
+lint-lab: module := lab
+lint-images: module := test/images
+lint-operator lint-lab lint-images: bin/tools/golangci-lint
+	$(STEP) 'golangci-lint in $(module)' env -C $(module) golangci-lint run
+
+.PHONY: lint-scripts
+lint-scripts: debian-packages
+	$(STEP) shellcheck shellcheck $(SCRIPTS)
+
+.PHONY: verify
+verify: verify-generated verify-modules verify-format lint verify-manifests verify-dependencies ## Check all that needs no running cluster.
+
+.PHONY: verify-generated
+verify-generated: bin/tools/controller-gen
+	$(STEP) 'generated files are up to date' hack/verify-generated.sh
+
+.PHONY: verify-modules
+verify-modules:
+	$(STEP) 'go.mod and go.sum are tidy' hack/verify-modules.sh $(MODULES)
+
+.PHONY: verify-format
+verify-format:
+	$(STEP) gofmt hack/verify-format.sh
+
+.PHONY: verify-manifests
+verify-manifests: bin/tools/kustomize
+	$(STEP) 'manifests keep the rules' deploy/tests/render.sh
+
+.PHONY: verify-dependencies
+verify-dependencies: bin/tools/govulncheck
+	$(STEP) 'no known vulnerabilities' hack/vulncheck.sh . lab test/images
+
+##### Testing. Results go to bin/test-results, where `make test` counts them.
+
+# $(call go-test,NAME,MODULE,ARGUMENTS) runs the tests of one module.
+go-test = mkdir -p bin/test-results && cd $(2) && \
+	gotestsum --format standard-quiet --jsonfile $(CURDIR)/bin/test-results/$(1).json -- $(3)
+
+.PHONY: test
+test: ## Check and test everything; installs what it needs, leaves nothing running.
+	hack/test.sh
+
+.PHONY: test-unit
+test-unit: test-unit-operator test-unit-lab test-unit-images ## Run the tests of single packages, without a cluster.
+
+.PHONY: test-unit-operator test-unit-lab test-unit-images
+test-unit-operator: bin/tools/gotestsum debian-packages
+	$(call go-test,unit-operator,.,-race ./...)
+test-unit-lab: bin/tools/gotestsum debian-packages
+	$(call go-test,unit-lab,lab,./...)
+test-unit-images: bin/tools/gotestsum debian-packages
+	$(call go-test,unit-images,test/images,./...)
+
+.PHONY: test-lab
+test-lab: bin/tools/gotestsum lab ## Test the lab itself: start nodes, use them, take them down. Needs root.
+	$(call go-test,lab,lab,-count=1 -timeout=30m -tags=lab ./...)
+
+.PHONY: test-integration
+test-integration: bin/tools/gotestsum build lab ## Test the operator against a real API server.
+	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/...)
+
+.PHONY: test-e2e
+test-e2e: bin/tools/gotestsum images ## Test the operator on a real node. Needs root.
+	$(call go-test,e2e,.,-count=1 -timeout=30m -tags=e2e ./test/e2e/...)
+
+##### Trying it
+
+.PHONY: demo
+demo: images ## Start a node, install the operator and create demo-pool. Needs root.
+	hack/demo.sh up
+
+.PHONY: demo-down
+demo-down: lab ## Remove everything that `make demo` made.
+	hack/demo.sh down
+
+.PHONY: undeploy
+undeploy: bin/tools/kustomize ## Remove the operator from a cluster (KUBECTL); the CRD and all pools stay.
+	kustomize build deploy/operator \
+		| kustomize cfg grep --invert-match --annotate=false kind=CustomResourceDefinition \
+		| $(KUBECTL) delete --ignore-not-found -f -
+
+##### Tools, pinned by the modules below hack/tools
+
+.PHONY: tools
+tools: $(addprefix bin/tools/,controller-gen golangci-lint gotestsum govulncheck kustomize) ## Build the pinned development tools: bin/tools/*.
+
+.PHONY: debian-packages
+debian-packages: ## Install the Debian packages that are missing. Needs root if there are any.
+	@hack/debian-packages.sh
+
+bin/tools/controller-gen: package := sigs.k8s.io/controller-tools/cmd/controller-gen
+bin/tools/gotestsum:      package := gotest.tools/gotestsum
+bin/tools/govulncheck:    package := golang.org/x/vuln/cmd/govulncheck
+bin/tools/kustomize:      package := sigs.k8s.io/kustomize/kustomize/v5
+bin/tools/golangci-lint:  package := sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
+
+bin/tools/controller-gen bin/tools/gotestsum bin/tools/govulncheck bin/tools/kustomize: hack/tools/go.mod hack/tools/go.sum
+	nice -n 10 go build -C $(<D) -trimpath -o $(CURDIR)/$@ $(package)
+	@touch $@
+
+bin/tools/golangci-lint: hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.sum
+	nice -n 10 go build -C $(<D) -trimpath -o $(CURDIR)/$@ $(package)
+	@touch $@
