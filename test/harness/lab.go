@@ -1,0 +1,96 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Lab is a cluster of the project's own command.
+type Lab struct {
+	command string
+	name    string
+}
+
+// newLab finds the lab command: $LAB, or bin/lab seen from a folder of tests.
+func newLab(name string) (*Lab, error) {
+	command := os.Getenv("LAB")
+	if command == "" {
+		command = "../../bin/lab"
+	}
+	command, err := filepath.Abs(command)
+	if err != nil {
+		return nil, fmt.Errorf("find the lab command: %w", err)
+	}
+	if _, err := os.Stat(command); err != nil {
+		return nil, fmt.Errorf("%w: build it with `make lab`, or set LAB to the program", err)
+	}
+	return &Lab{command: command, name: name}, nil
+}
+
+// Up starts the lab and returns when it is ready. Progress goes to standard error.
+func (l *Lab) Up(ctx context.Context, flags ...string) error {
+	cmd := l.cmd(ctx, "up", flags...)
+	cmd.Stderr = os.Stderr
+	// An interrupted start takes down what it has started.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	_, err := output(cmd)
+	return err
+}
+
+// down is also right after an interrupt, so it takes no context.
+func (l *Lab) down() error {
+	cmd := l.cmd(context.Background(), "down")
+	cmd.Stderr = os.Stderr
+	_, err := output(cmd)
+	return err
+}
+
+// Load takes image archives into the node.
+func (l *Lab) Load(ctx context.Context, archives ...string) error {
+	_, err := output(l.cmd(ctx, "load", archives...))
+	return err
+}
+
+// MakeImage makes an image archive; the flags are those of `lab image`.
+func (l *Lab) MakeImage(ctx context.Context, flags ...string) error {
+	_, err := output(exec.CommandContext(ctx, l.command, append([]string{"image"}, flags...)...))
+	return err
+}
+
+// Kubeconfig returns the path of the administrator's kubeconfig.
+func (l *Lab) Kubeconfig(ctx context.Context) (string, error) {
+	return output(l.cmd(ctx, "kubeconfig"))
+}
+
+// KubectlCommand is a call of kubectl on this lab that has not started yet.
+func (l *Lab) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
+	return l.cmd(ctx, "kubectl", append([]string{"--"}, args...)...)
+}
+
+// Kubectl calls kubectl and returns its trimmed standard output. The error has its standard error.
+func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return output(l.KubectlCommand(ctx, args...))
+}
+
+func (l *Lab) cmd(ctx context.Context, verb string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, l.command, append([]string{verb, "--name", l.name}, args...)...)
+}
+
+// output runs a command and returns its trimmed standard output. Unless standard error goes somewhere else, it becomes
+// part of the error.
+func output(cmd *exec.Cmd) (string, error) {
+	var complaint bytes.Buffer
+	if cmd.Stderr == nil {
+		cmd.Stderr = &complaint
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args[1:], " "), err, bytes.TrimSpace(complaint.Bytes()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
