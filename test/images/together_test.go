@@ -118,6 +118,12 @@ usage-statistics-enabled: true
 
 func build(t *testing.T) string {
 	t.Helper()
+	sources, err := filepath.Glob("*/*.go")
+	require.NoError(t, err)
+	for _, source := range sources {
+		_, err := os.Stat(source) // tells the test cache what the result depends on
+		require.NoError(t, err)
+	}
 	folder := t.TempDir()
 	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder, "./cpa", "./cpa-manager", "./mihomo").CombinedOutput()
 	require.NoError(t, err, "%s", output)

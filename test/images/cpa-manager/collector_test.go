@@ -56,11 +56,9 @@ func TestCollectorBacksOff(t *testing.T) {
 	c := newCollector(cfg, openTestStore(t, cfg.dbPath))
 
 	waits := runUntil(t, c, after(7))
-	want := []time.Duration{1, 2, 4, 8, 16, 30, 30}
-	for i := range want {
-		want[i] *= time.Second
-	}
-	assert.Equal(t, want, waits)
+	assert.Equal(t, []time.Duration{
+		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second,
+	}, waits)
 	status := c.currentStatus()
 	assert.Equal(t, stateError, status.Collector)
 	assert.Contains(t, status.LastError, "401")

@@ -27,10 +27,11 @@ func TestUnknownKeysAreTolerated(t *testing.T) {
 
 func TestConfigIsRefused(t *testing.T) {
 	valid := fullConfig(8317, "/x")
+	cutOff, _, _ := strings.Cut(valid, managementKey)
 	cases := map[string]string{
 		"empty":               "",
 		"only white space":    " \n\n",
-		"cut off":             valid[:strings.Index(valid, managementKey)],
+		"cut off":             cutOff,
 		"not YAML":            "port: [8317",
 		"not a mapping":       "just text",
 		"port is text":        strings.Replace(valid, "port: 8317", "port: 'http'", 1),

@@ -70,9 +70,9 @@ openai-compatibility:
         alias: model`, proxyURL, baseURL)}
 }
 
-func chat(t *testing.T, url string) answer {
+func chat(t *testing.T, base string) answer {
 	t.Helper()
-	return call(t, "POST", url+"/v1/chat/completions", `{"model":"model"}`, withClientKey()...)
+	return call(t, "POST", base+"/v1/chat/completions", `{"model":"model"}`, withClientKey()...)
 }
 
 const unresolvable = "http://provider.example.invalid/v1"
@@ -82,9 +82,9 @@ func TestChatGoesThroughTheProxy(t *testing.T) {
 		assert.Equal(t, "provider.example.invalid", r.URL.Host)
 		answerChat(w, r)
 	})
-	s, url := startDefault(t, withProvider(unresolvable, proxy)...)
+	s, base := startDefault(t, withProvider(unresolvable, proxy)...)
 
-	got := chat(t, url)
+	got := chat(t, base)
 	assert.Equal(t, http.StatusOK, got.status)
 	assert.Contains(t, got.body, `"model":"upstream-model"`)
 	assert.EqualValues(t, 1, calls.Load())
@@ -101,7 +101,7 @@ func TestChatGoesThroughTheProxy(t *testing.T) {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	call(t, "GET", url+"/v1/models", "", withClientKey()...).decode(t, &list)
+	call(t, "GET", base+"/v1/models", "", withClientKey()...).decode(t, &list)
 	require.Len(t, list.Data, 1)
 	assert.Equal(t, "model", list.Data[0].ID)
 }
@@ -109,16 +109,16 @@ func TestChatGoesThroughTheProxy(t *testing.T) {
 func TestEmptyProxyURLMeansTheEnvironment(t *testing.T) {
 	proxy, calls := startProxy(t, answerChat)
 	t.Setenv("HTTP_PROXY", proxy)
-	_, url := startDefault(t, withProvider(unresolvable, "")...)
-	assert.Equal(t, http.StatusOK, chat(t, url).status)
+	_, base := startDefault(t, withProvider(unresolvable, "")...)
+	assert.Equal(t, http.StatusOK, chat(t, base).status)
 	assert.EqualValues(t, 1, calls.Load())
 }
 
 func TestMalformedProxyURLFailsOpen(t *testing.T) {
 	for _, proxyURL := range []string{"127.0.0.1:7890", "gopher://127.0.0.1:7890", "direct"} {
 		provider, calls := startProvider(t, answerChat)
-		_, url := startDefault(t, withProvider(provider, proxyURL)...)
-		assert.Equal(t, http.StatusOK, chat(t, url).status, proxyURL)
+		_, base := startDefault(t, withProvider(provider, proxyURL)...)
+		assert.Equal(t, http.StatusOK, chat(t, base).status, proxyURL)
 		assert.EqualValues(t, 1, calls.Load(), proxyURL)
 	}
 }
@@ -126,8 +126,8 @@ func TestMalformedProxyURLFailsOpen(t *testing.T) {
 func TestUnreachableProxyIsAnError(t *testing.T) {
 	provider, calls := startProvider(t, answerChat)
 	nobody := fmt.Sprintf("http://127.0.0.1:%d", process.FreePort(t))
-	s, url := startDefault(t, withProvider(provider, nobody)...)
-	assert.Equal(t, http.StatusInternalServerError, chat(t, url).status)
+	s, base := startDefault(t, withProvider(provider, nobody)...)
+	assert.Equal(t, http.StatusInternalServerError, chat(t, base).status)
 	assert.Zero(t, calls.Load(), "nothing goes out directly")
 	events := s.usage.pop(10, time.Hour)
 	require.Len(t, events, 1)
@@ -138,17 +138,17 @@ func TestProviderErrorComesBack(t *testing.T) {
 	provider, _ := startProvider(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
-	s, url := startDefault(t, withProvider(provider, "direct")...)
-	assert.Equal(t, http.StatusTooManyRequests, chat(t, url).status)
+	s, base := startDefault(t, withProvider(provider, "direct")...)
+	assert.Equal(t, http.StatusTooManyRequests, chat(t, base).status)
 	assert.True(t, s.usage.pop(1, time.Hour)[0].Failed)
 }
 
 func TestUnknownModelIsRefused(t *testing.T) {
-	_, url := startDefault(t)
-	got := chat(t, url)
+	_, base := startDefault(t)
+	got := chat(t, base)
 	assert.Equal(t, http.StatusBadRequest, got.status)
 	assert.Contains(t, got.body, "unknown provider for model")
-	got = call(t, "POST", url+"/v1/chat/completions", "no JSON", withClientKey()...)
+	got = call(t, "POST", base+"/v1/chat/completions", "no JSON", withClientKey()...)
 	assert.Equal(t, http.StatusBadRequest, got.status)
 }
 
@@ -164,9 +164,10 @@ func TestStreamArrivesChunkByChunk(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	_, url := startDefault(t, withProvider(provider, "direct")...)
+	_, base := startDefault(t, withProvider(provider, "direct")...)
 	body := `{"model":"model","stream":true}`
-	request, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/chat/completions?key="+clientKey, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		base+"/v1/chat/completions?key="+clientKey, strings.NewReader(body))
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
@@ -187,9 +188,9 @@ func TestAPICallGoesThroughTheProxy(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, r.Header.Get("X-Test"))
 	})
-	_, url := startDefault(t, withProvider(unresolvable, proxy)...)
-	url += "/v0/management/api-call"
-	got := call(t, "POST", url, `{"method":"put","url":"http://a.example.invalid/b","header":{"X-Test":"yes"}}`, withManagementKey()...)
+	_, base := startDefault(t, withProvider(unresolvable, proxy)...)
+	base += "/v0/management/api-call"
+	got := call(t, "POST", base, `{"method":"put","url":"http://a.example.invalid/b","header":{"X-Test":"yes"}}`, withManagementKey()...)
 	require.Equal(t, http.StatusOK, got.status)
 	var result struct {
 		Status int    `json:"status_code"`
@@ -201,14 +202,14 @@ func TestAPICallGoesThroughTheProxy(t *testing.T) {
 	assert.EqualValues(t, 1, calls.Load())
 
 	for _, body := range []string{"", `{"url":"http://a"}`, `{"method":"GET","url":"no-scheme"}`, `{"method":"G ET","url":"http://a"}`} {
-		assert.Equal(t, http.StatusBadRequest, call(t, "POST", url, body, withManagementKey()...).status, body)
+		assert.Equal(t, http.StatusBadRequest, call(t, "POST", base, body, withManagementKey()...).status, body)
 	}
 }
 
 func TestAPICallReportsAnUnreachableProxy(t *testing.T) {
 	nobody := fmt.Sprintf("http://127.0.0.1:%d", process.FreePort(t))
-	_, url := startDefault(t, withProvider(unresolvable, nobody)...)
-	got := call(t, "POST", url+"/v0/management/api-call", `{"method":"GET","url":"http://a.example.invalid"}`, withManagementKey()...)
+	_, base := startDefault(t, withProvider(unresolvable, nobody)...)
+	got := call(t, "POST", base+"/v0/management/api-call", `{"method":"GET","url":"http://a.example.invalid"}`, withManagementKey()...)
 	assert.Equal(t, http.StatusBadGateway, got.status)
 }
 

@@ -87,7 +87,7 @@ func TestPaths(t *testing.T) {
 
 	t.Setenv("HOME", "/proc")
 	_, err = findPaths("", "")
-	assert.ErrorContains(t, err, "-d")
+	require.ErrorContains(t, err, "-d")
 
 	t.Setenv("SAFE_PATHS", "/a:/b")
 	p, err = findPaths(t.TempDir(), "config.yaml")

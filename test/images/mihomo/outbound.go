@@ -38,11 +38,11 @@ func (reject) dial(context.Context, target) (net.Conn, string, error) {
 
 type direct struct {
 	name string
-	net  network
+	up   uplink
 }
 
 func (d direct) dial(ctx context.Context, t target) (net.Conn, string, error) {
-	conn, err := d.net.dial(ctx, t.host, t.port)
+	conn, err := d.up.dial(ctx, t.host, t.port)
 	return conn, d.name, err
 }
 
@@ -59,11 +59,11 @@ func (d dead) dial(context.Context, target) (net.Conn, string, error) {
 // httpNode is an upstream HTTP proxy.
 type httpNode struct {
 	nodeConfig
-	net network
+	up uplink
 }
 
 func (n httpNode) dial(ctx context.Context, t target) (net.Conn, string, error) {
-	conn, err := n.net.dial(ctx, n.Server, strconv.Itoa(n.Port))
+	conn, err := n.up.dial(ctx, n.Server, strconv.Itoa(n.Port))
 	if err != nil {
 		return nil, n.Name, err
 	}
@@ -99,6 +99,7 @@ func (n httpNode) connect(conn net.Conn, t target) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = response.Body.Close() }() // empty after a 200, the tunnel follows
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the upstream proxy answered %s", response.Status)
 	}
@@ -112,12 +113,12 @@ type tunnelConn struct {
 
 func (t tunnelConn) Read(p []byte) (int, error) { return t.reader.Read(p) }
 
-func newNode(cfg nodeConfig, net network) outbound {
+func newNode(cfg nodeConfig, up uplink) outbound {
 	switch cfg.Type {
 	case "http":
-		return httpNode{nodeConfig: cfg, net: net}
+		return httpNode{nodeConfig: cfg, up: up}
 	case "direct":
-		return direct{name: cfg.Name, net: net}
+		return direct{name: cfg.Name, up: up}
 	default:
 		return dead{name: cfg.Name, nodeType: cfg.Type}
 	}

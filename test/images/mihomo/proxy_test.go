@@ -64,6 +64,7 @@ func TestConnectIsAnsweredBeforeTheDial(t *testing.T) {
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodConnect})
 	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	_, err = reader.ReadByte()
 	assert.ErrorIs(t, err, io.EOF)

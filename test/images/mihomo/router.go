@@ -21,13 +21,13 @@ type router struct {
 
 // newRouter reads the provider files. An unusable one counts as empty.
 func newRouter(cfg *config, log *slog.Logger) *router {
-	net := network{ipv6: cfg.IPv6}
-	r := &router{rules: cfg.rules, lookup: net.lookup, outbounds: map[string]outbound{
+	up := uplink{ipv6: cfg.IPv6}
+	r := &router{rules: cfg.rules, lookup: up.lookup, outbounds: map[string]outbound{
 		rejectName: reject{},
-		directName: direct{name: directName, net: net},
+		directName: direct{name: directName, up: up},
 	}}
 	for _, node := range cfg.Proxies {
-		r.outbounds[node.Name] = newNode(node, net)
+		r.outbounds[node.Name] = newNode(node, up)
 	}
 	provided := map[string][]outbound{}
 	for name, provider := range cfg.ProxyProviders {
@@ -36,11 +36,11 @@ func newRouter(cfg *config, log *slog.Logger) *router {
 			log.Error("provider counts as empty", "provider", name, "error", err)
 		}
 		for _, node := range nodes {
-			provided[name] = append(provided[name], newNode(node, net))
+			provided[name] = append(provided[name], newNode(node, up))
 		}
 	}
 	for _, groupCfg := range cfg.ProxyGroups {
-		r.outbounds[groupCfg.Name] = r.newGroup(groupCfg, provided, direct{name: compatibleName, net: net})
+		r.outbounds[groupCfg.Name] = r.newGroup(groupCfg, provided, direct{name: compatibleName, up: up})
 	}
 	return r
 }

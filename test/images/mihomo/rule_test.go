@@ -96,7 +96,7 @@ func TestTargetsAreRefused(t *testing.T) {
 func TestNamesAreLookedUpWithoutSearchDomains(t *testing.T) {
 	assert.Equal(t, "cpa.", fullName("cpa"))
 	assert.Equal(t, "10.0.0.1", fullName("10.0.0.1"))
-	address, err := network{}.lookup(t.Context(), "localhost")
+	address, err := uplink{}.lookup(t.Context(), "localhost")
 	require.NoError(t, err)
 	assert.True(t, address.Is4() && address.IsLoopback(), address)
 }

@@ -45,17 +45,17 @@ func (t target) hostPort() string { return net.JoinHostPort(t.host, t.port) }
 // lookupFunc finds an address of a host name.
 type lookupFunc func(ctx context.Context, host string) (netip.Addr, error)
 
-// network is what the process reaches directly: the system's resolver and, when
+// uplink is what the process reaches directly: the system's resolver and, when
 // ipv6 is on, IPv6.
-type network struct {
+type uplink struct {
 	ipv6 bool
 }
 
-func (n network) lookup(ctx context.Context, host string) (netip.Addr, error) {
+func (u uplink) lookup(ctx context.Context, host string) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	family := "ip4"
-	if n.ipv6 {
+	if u.ipv6 {
 		family = "ip"
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, family, fullName(host))
@@ -65,9 +65,9 @@ func (n network) lookup(ctx context.Context, host string) (netip.Addr, error) {
 	return addresses[0].Unmap(), nil
 }
 
-func (n network) dial(ctx context.Context, host, port string) (net.Conn, error) {
+func (u uplink) dial(ctx context.Context, host, port string) (net.Conn, error) {
 	family := "tcp4"
-	if n.ipv6 {
+	if u.ipv6 {
 		family = "tcp"
 	}
 	dialer := net.Dialer{Timeout: dialTimeout}
