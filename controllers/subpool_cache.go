@@ -45,8 +45,10 @@ func CacheOptions(config *operatorconfig.Source) cache.Options {
 			&netv1.NetworkPolicy{}:          selected(trim),
 			&policyv1.PodDisruptionBudget{}: selected(trim),
 			&appsv1.StatefulSet{}:           selected(trim),
-			&corev1.Service{}:               {Namespaces: inNamespace(config.SharedNamespace, cache.Config{LabelSelector: labels.Everything()})},
-			&discoveryv1.EndpointSlice{}:    {Namespaces: map[string]cache.Config{config.SharedNamespace: {}}},
+			&corev1.Service{}: {Namespaces: inNamespace(config.SharedNamespace, cache.Config{
+				LabelSelector: labels.Everything(),
+			})},
+			&discoveryv1.EndpointSlice{}: {Namespaces: map[string]cache.Config{config.SharedNamespace: {}}},
 			&corev1.ConfigMap{}: {Namespaces: inNamespace(config.Namespace, cache.Config{
 				LabelSelector: labels.Everything(),
 				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, config.Name),

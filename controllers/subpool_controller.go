@@ -1,3 +1,4 @@
+// Package controllers reconciles SubPools: observe, judge, build, report.
 package controllers
 
 import (

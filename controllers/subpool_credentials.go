@@ -26,29 +26,26 @@ type credentialWatches struct {
 	client metadata.Interface
 	events chan event.GenericEvent
 
-	// lifetime ends all watches.
-	lifetime context.Context
-	end      context.CancelFunc
-
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc // by pool id
 }
 
 func newCredentialWatches(client metadata.Interface) *credentialWatches {
-	lifetime, end := context.WithCancel(context.Background())
 	return &credentialWatches{
-		client:   client,
-		events:   make(chan event.GenericEvent),
-		lifetime: lifetime,
-		end:      end,
-		stops:    map[string]context.CancelFunc{},
+		client: client,
+		events: make(chan event.GenericEvent),
+		stops:  map[string]context.CancelFunc{},
 	}
 }
 
 // Start implements manager.Runnable: the watches end with the manager.
 func (w *credentialWatches) Start(ctx context.Context) error {
 	<-ctx.Done()
-	w.end()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, stop := range w.stops {
+		stop()
+	}
 	return nil
 }
 
@@ -57,14 +54,15 @@ func (w *credentialWatches) source() source.Source {
 	return source.Channel(w.events, &handler.EnqueueRequestForObject{})
 }
 
-// ensure starts the watch of a pool that has credentials; a second call does nothing.
-func (w *credentialWatches) ensure(poolID string) {
+// ensure starts the watch of a pool that has credentials; a second call does nothing. The watch outlives ctx, the pass
+// that found the pool.
+func (w *credentialWatches) ensure(ctx context.Context, poolID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, running := w.stops[poolID]; running {
 		return
 	}
-	ctx, stop := context.WithCancel(w.lifetime)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stops[poolID] = stop
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: w.listerWatcher(subpool.NamespaceName(poolID)),

@@ -65,7 +65,9 @@ func (r *SubPoolReconciler) reconcileDelete(ctx context.Context, pool *v1alpha1.
 }
 
 // awaitNamespace repeats what the namespace controller says remains.
-func (r *SubPoolReconciler) awaitNamespace(ctx context.Context, pool *v1alpha1.SubPool, namespace *corev1.Namespace, waited time.Duration) (ctrl.Result, error) {
+func (r *SubPoolReconciler) awaitNamespace(
+	ctx context.Context, pool *v1alpha1.SubPool, namespace *corev1.Namespace, waited time.Duration,
+) (ctrl.Result, error) {
 	reason, note := v1alpha1.ReasonDeletionInProgress, fmt.Sprintf("Namespace %s is being deleted.", namespace.Name)
 	if left := remains(namespace); left != "" && waited > blockedAfter {
 		reason, note = v1alpha1.ReasonDeletionBlocked, fmt.Sprintf("Namespace %s cannot be deleted yet.%s", namespace.Name, left)

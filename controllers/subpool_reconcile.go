@@ -117,7 +117,7 @@ func (r *SubPoolReconciler) buildNamespace(ctx context.Context, seen *observatio
 // buildCredentials makes the Secret once and watches over it. A Secret that exists is never written to.
 func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observation) (bool, error) {
 	if seen.credentials != nil {
-		r.credentials.ensure(seen.pool.Name)
+		r.credentials.ensure(ctx, seen.pool.Name)
 		return false, nil
 	}
 	secret, err := subpool.Credentials(seen.pool, r.Random)

@@ -160,7 +160,7 @@ type SubPoolStatus struct {
 
 	// operatorConfiguration is the operator configuration that this status was computed with.
 	// +optional
-	OperatorConfiguration *OperatorConfigurationReference `json:"operatorConfiguration,omitempty"`
+	OperatorConfiguration *OperatorConfigurationReference `json:"operatorConfiguration,omitempty,omitzero"`
 }
 
 // RunningImage is the image of one running container.

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// APIVersion and Kind head every configuration document.
+	// APIVersion heads every configuration document.
 	APIVersion = "config.subrelay.example.com/v1alpha1"
-	Kind       = "OperatorConfiguration"
+	// Kind heads every configuration document.
+	Kind = "OperatorConfiguration"
 
 	// Key is the entry of the ConfigMap that holds the document.
 	Key = "config.yaml"

@@ -97,17 +97,17 @@ func env(pairs ...string) []*corev1ac.EnvVarApplyConfiguration {
 	return variables
 }
 
-func probe(port, path string, period time.Duration, failures int) *corev1ac.ProbeApplyConfiguration {
+func probe(port, path string, period time.Duration, failures int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().
 			WithPath(path).WithPort(intstr.FromString(port)).WithScheme(corev1.URISchemeHTTP)).
 		WithPeriodSeconds(int32(period.Seconds())).
 		WithTimeoutSeconds(int32(probeTimeout.Seconds())).
-		WithFailureThreshold(int32(failures))
+		WithFailureThreshold(failures)
 }
 
-func startup(port, path string, budget time.Duration) *corev1ac.ProbeApplyConfiguration {
-	return probe(port, path, startupPeriod, int(budget/startupPeriod))
+func startup(port, path string, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return probe(port, path, startupPeriod, failures)
 }
 
 func readiness(port, path string) *corev1ac.ProbeApplyConfiguration {

@@ -137,7 +137,7 @@ func TestInitializeKeepsKeysFromCommands(t *testing.T) {
 
 		seen := read(t, record)
 		for _, name := range slices.Concat(writers, readers) {
-			assert.True(t, strings.Contains(seen, "\n"+name+" "), "%s is called with arguments", name)
+			assert.Contains(t, seen, "\n"+name+" ", "%s is called with arguments", name)
 		}
 		for _, key := range []string{clientKey, managementKey, adminKey} {
 			assert.NotContains(t, seen, key)
@@ -204,7 +204,7 @@ func (p *pod) mounted(t *testing.T, mount string) (result, *pod) {
 		rm -f "$AFTER"/filler*
 		exit $code`
 	cmd := exec.Command("unshare", slices.Concat(namespaces, []string{"sh", "-euc", script, "sh"}, run)...)
-	cmd.Env = append(p.command(t).Env, "PATH="+os.Getenv("PATH"), "BEFORE="+before, "AFTER="+after.data)
+	cmd.Env = slices.Concat(p.command(t).Env, []string{"PATH=" + os.Getenv("PATH"), "BEFORE=" + before, "AFTER=" + after.data})
 	return finish(t, cmd), &after
 }
 

@@ -134,7 +134,7 @@ func cpaContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithEnv(proxyEnv(in.Config.Mihomo)...).
 		WithPorts(containerPort(CPAName, CPAPort)).
 		WithResources(resources(cpa.Resources)).
-		WithStartupProbe(startup(CPAName, "/healthz", cpaStartupBudget)).
+		WithStartupProbe(startup(CPAName, "/healthz", int32(cpaStartupBudget/startupPeriod))).
 		WithReadinessProbe(readiness(CPAName, "/healthz")).
 		WithLivenessProbe(liveness(CPAName, "/healthz")).
 		WithVolumeMounts(
@@ -150,7 +150,7 @@ func managerContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithEnv(managerEnv()...).
 		WithPorts(containerPort(CPAManagerName, CPAManagerPort)).
 		WithResources(resources(manager.Resources)).
-		WithStartupProbe(startup(CPAManagerName, "/health", managerStartupBudget)).
+		WithStartupProbe(startup(CPAManagerName, "/health", int32(managerStartupBudget/startupPeriod))).
 		WithReadinessProbe(readiness(CPAManagerName, "/health")).
 		WithLivenessProbe(liveness(CPAManagerName, "/health")).
 		WithVolumeMounts(
