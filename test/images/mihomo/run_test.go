@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -59,6 +60,24 @@ func TestProcess(t *testing.T) {
 
 	running.Signal(syscall.SIGTERM)
 	assert.Zero(t, running.Wait())
+}
+
+func TestSIGTERMCutsOpenTunnels(t *testing.T) {
+	plain, _ := startOrigin(t)
+	port := process.FreePort(t)
+	running := launch(t, home(t, fmt.Sprintf("port: %d\nrules: ['MATCH,DIRECT']", port), ""))
+	awaitListening(t, running, port)
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\n\r\n", hostOf(t, plain))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(running.Output(), "method=CONNECT") }, waitFor, tick)
+
+	running.Signal(syscall.SIGTERM)
+	assert.Zero(t, running.Wait())
+	answer, _ := io.ReadAll(conn) // the end may come as a reset
+	assert.Equal(t, "HTTP/1.1 200 Connection established\r\n\r\n", string(answer))
 }
 
 func TestUnusableReloadKeepsTheOldRules(t *testing.T) {
@@ -121,6 +140,9 @@ func TestExitCodes(t *testing.T) {
 	shown := launch(t, good, "-v")
 	assert.Zero(t, shown.Wait())
 	assert.Contains(t, shown.Output(), "Mihomo Meta")
+	fromEnvironment := process.StartSelf(t, good.home,
+		[]string{"CLASH_HOME_DIR=" + good.home, "CLASH_CONFIG_FILE=" + good.file}, "-t")
+	assert.Zero(t, fromEnvironment.Wait())
 	withoutHome := process.StartSelf(t, good.home, []string{"HOME=/proc"}, "-f", good.file)
 	assert.Equal(t, 1, withoutHome.Wait())
 }
