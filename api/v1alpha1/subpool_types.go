@@ -160,7 +160,8 @@ type SubPoolStatus struct {
 
 	// operatorConfiguration is the operator configuration that this status was computed with.
 	// +optional
-	OperatorConfiguration *OperatorConfigurationReference `json:"operatorConfiguration,omitempty,omitzero"`
+	//nolint:kubeapilinter // wants a value here, and of a value with required fields that it be required
+	OperatorConfiguration *OperatorConfigurationReference `json:"operatorConfiguration,omitempty"`
 }
 
 // RunningImage is the image of one running container.
