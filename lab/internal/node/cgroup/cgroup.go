@@ -40,8 +40,8 @@ type Tree struct {
 	path        string
 }
 
-// ForLab returns the tree of the lab called name. Nothing is created yet.
-func ForLab(name string) (Tree, error) {
+// ForLab returns the tree of the lab that id tells from all others. Nothing is created yet.
+func ForLab(id string) (Tree, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return Tree{}, fmt.Errorf("look for cgroup hierarchies: %w", err)
@@ -54,7 +54,7 @@ func ForLab(name string) (Tree, error) {
 	if len(hierarchies) == 0 {
 		return Tree{}, errors.New("no cgroup hierarchy is mounted: mount cgroup2 at /sys/fs/cgroup")
 	}
-	return Tree{hierarchies: hierarchies, path: "/subrelay-lab-" + name}, nil
+	return Tree{hierarchies: hierarchies, path: "/subrelay-lab-" + id}, nil
 }
 
 // parseMounts reads proc(5) mountinfo. Of hierarchies mounted several times the first mount counts.
@@ -174,7 +174,8 @@ func (t Tree) Remove(patience time.Duration) error {
 				break
 			}
 			if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-				return fmt.Errorf("remove the lab's cgroup: %w; `cat %s/cgroup.procs` names what is still in it", err, root)
+				return fmt.Errorf("remove the lab's cgroup: %w: processes are still in it; "+
+					"`find %s -name cgroup.procs -exec cat {} +` names them", err, root)
 			}
 			time.Sleep(pollInterval)
 		}

@@ -23,7 +23,10 @@ func Status(ctx context.Context, folder state.Folder) (state.Record, control.Sta
 		return state.Record{}, control.Status{}, err
 	}
 	status, err := newClient(folder).Status(ctx)
-	return record, status, err
+	if err != nil {
+		return state.Record{}, control.Status{}, fmt.Errorf("lab %s is starting or stopping, try again in a moment: %w", folder.Name(), err)
+	}
+	return record, status, nil
 }
 
 // Load imports an image archive into a lab's node and returns what was imported.

@@ -34,6 +34,9 @@ func Up(ctx context.Context, folder state.Folder, mode state.Mode, report progre
 		return attach(ctx, folder, mode, report)
 	}
 	record, err := provide(ctx, folder, mode, report)
+	if ctx.Err() != nil {
+		return false, errors.New("interrupted: nothing was started")
+	}
 	if err != nil {
 		return false, err
 	}
@@ -149,7 +152,7 @@ func startSupervisor(folder state.Folder, namespaces uintptr, files ...*os.File)
 }
 
 func removeCgroups(folder state.Folder) error {
-	tree, err := cgroup.ForLab(folder.Name())
+	tree, err := cgroup.ForLab(folder.ID())
 	if err != nil {
 		return err
 	}

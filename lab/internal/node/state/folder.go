@@ -5,6 +5,8 @@
 package state
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +70,19 @@ func Open(name string) (Folder, error) {
 	if !filepath.IsAbs(base) {
 		return Folder{}, fmt.Errorf("XDG_STATE_HOME is %q: make it an absolute path", base)
 	}
-	return At(name, filepath.Join(base, "subrelay-lab", name)), nil
+	return At(name, realPath(filepath.Join(base, "subrelay-lab", name))), nil
+}
+
+// realPath resolves symbolic links in as much of path as exists.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(realPath(parent), filepath.Base(path))
 }
 
 // At returns the folder at a known path; the supervisor sees the folder under another path than the host.
@@ -76,6 +90,13 @@ func At(name, path string) Folder { return Folder{name: name, path: path} }
 
 // Name returns the lab's name.
 func (f Folder) Name() string { return f.name }
+
+// ID tells this lab from all others of the machine, also from those of the same name whose state
+// lies in another place.
+func (f Folder) ID() string {
+	place := sha256.Sum256([]byte(f.path))
+	return f.name + "-" + hex.EncodeToString(place[:4])
+}
 
 // Path returns a path below the folder.
 func (f Folder) Path(elem ...string) string {

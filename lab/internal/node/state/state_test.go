@@ -45,6 +45,22 @@ func TestOpenNeedsAnAbsoluteBase(t *testing.T) {
 	require.Equal(t, "/home/somebody/.local/state/subrelay-lab/one/audit.log", folder.AuditLog())
 }
 
+func TestLabsOfOneNameInTwoPlacesAreTwoLabs(t *testing.T) {
+	base := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(base, "real"), 0o755))
+	require.NoError(t, os.Symlink("real", filepath.Join(base, "link")))
+	id := func(place string) string {
+		t.Setenv("XDG_STATE_HOME", filepath.Join(base, place))
+		folder, err := Open("one")
+		require.NoError(t, err)
+		return folder.ID()
+	}
+	require.Regexp(t, "^one-[0-9a-f]{8}$", id("real"))
+	require.NotEqual(t, id("real"), id("other"))
+	require.Equal(t, id("real"), id("link"), "one place with two names")
+	require.Equal(t, id("real/not/yet/there"), id("link/not/yet/there"))
+}
+
 func TestRecordsComeBack(t *testing.T) {
 	folder := open(t)
 	_, err := folder.ReadRecord()

@@ -26,7 +26,7 @@ func runInit(folder state.Folder, files []*os.File) error {
 	if err := folder.WriteProcess(self); err != nil {
 		return err
 	}
-	tree, err := cgroup.ForLab(folder.Name())
+	tree, err := cgroup.ForLab(folder.ID())
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,10 @@ func reap(supervisor int) error {
 			return fmt.Errorf("wait for the supervisor: %w", err)
 		case pid != supervisor:
 			continue
+		case status.Signaled():
+			return fmt.Errorf("the supervisor was ended by signal %d (%s)", status.Signal(), status.Signal())
 		case status.ExitStatus() != 0:
-			return fmt.Errorf("the supervisor ended: exit status %d, signal %d", status.ExitStatus(), status.Signal())
+			return fmt.Errorf("the supervisor ended with exit status %d", status.ExitStatus())
 		}
 		return nil
 	}

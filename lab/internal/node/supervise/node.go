@@ -42,12 +42,12 @@ type node struct {
 }
 
 // runNode supervises a full lab. The calling process is in namespaces made for it.
-func runNode(ctx context.Context, folder state.Folder, record state.Record, lock, listenerFile *os.File) error {
+func runNode(ctx context.Context, folder state.Folder, record state.Record, listenerFile *os.File) error {
 	listener, err := listenerOf(listenerFile)
 	if err != nil {
 		return err
 	}
-	tree, err := cgroup.ForLab(folder.Name())
+	tree, err := cgroup.ForLab(folder.ID())
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func runNode(ctx context.Context, folder state.Folder, record state.Record, lock
 	if err != nil {
 		return err
 	}
-	s := &supervisor{node: n, components: process.NewGroup(folder.Logs(), environment("/root"), lock)}
+	s := &supervisor{node: n, components: process.NewGroup(folder.Logs(), environment("/root"))}
 	if s.api, err = newAPI(n.plane); err != nil {
 		return err
 	}

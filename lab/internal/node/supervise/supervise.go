@@ -50,7 +50,9 @@ func Run(ctx context.Context, name, path string) error {
 	if os.Getpid() == 1 {
 		return runInit(folder, []*os.File{lock, listener})
 	}
-	return runNode(ctx, folder, record, lock, listener)
+	// This process keeps the lock until it ends, and then the kernel ends all others.
+	defer func() { _ = lock.Close() }()
+	return runNode(ctx, folder, record, listener)
 }
 
 // supervisor answers the commands on the host.
