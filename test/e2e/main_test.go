@@ -35,9 +35,9 @@ const (
 // operatorUser is who the operator is to the API server.
 const operatorUser = "system:serviceaccount:" + systemNamespace + ":subpool-operator"
 
-// parallelTests is how many tests may run side by side unless -parallel says otherwise. They wait far more than they
-// compute, so the number of processors is no measure.
-const parallelTests = 10
+// parallelTests is how many tests may run side by side unless -parallel says otherwise. They wait more than they compute,
+// so the number of processors is no measure; but Pods that start together on a small machine keep each other waiting.
+const parallelTests = 6
 
 // The node under test, and who acts on it.
 var (

@@ -31,11 +31,11 @@ const (
 	healBudget = 5 * time.Second
 
 	// readyBudget is for a Pod that stops in good order (up to 30 s) and starts again, on a machine that does much else.
-	readyBudget = 90 * time.Second
+	readyBudget = 2 * time.Minute
 
 	// goneBudget is for a Pod that stops in good order and a namespace with everything in it. Kubernetes' own controller
 	// waits up to 15 s between two looks at one that something holds.
-	goneBudget = 90 * time.Second
+	goneBudget = 2 * time.Minute
 )
 
 // Images that the node has.
