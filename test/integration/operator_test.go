@@ -1,0 +1,254 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	operatorAccount = "subpool-operator"
+	operatorConfig  = "subpool-operator-config-v1"
+	operatorUser    = "system:serviceaccount:" + systemNamespace + ":" + operatorAccount
+
+	// startBudget and stopBudget bound how long the operator's process takes to answer, and to end.
+	startBudget = 30 * time.Second
+	stopBudget  = 15 * time.Second
+
+	// logTailLength is how much of the operator's log is shown after a failure, in lines.
+	logTailLength = 50
+)
+
+// operator is one process of the operator, under the shipped ServiceAccount.
+type operator struct {
+	cmd    *exec.Cmd
+	folder string
+	// credential identifies the token of this process, and with it the process, in the audit log.
+	credential string
+	// metrics and health are addresses of the two HTTP servers.
+	metrics, health string
+
+	// exited is closed when the process has ended; exit is its result.
+	exited chan struct{}
+	exit   error
+}
+
+// startOperator returns when the process answers on /readyz. It logs all it can.
+func startOperator(ctx context.Context) (*operator, error) {
+	program, err := program("MANAGER", "../../bin/manager")
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "operator-")
+	if err != nil {
+		return nil, fmt.Errorf("make the operator's folder: %w", err)
+	}
+	o := &operator{folder: folder, exited: make(chan struct{})}
+	token, err := requestToken(ctx, systemNamespace, operatorAccount)
+	if err != nil {
+		return nil, err
+	}
+	if o.credential, err = credentialOf(token); err != nil {
+		return nil, err
+	}
+	if err := writeKubeconfig(o.file("kubeconfig"), token); err != nil {
+		return nil, err
+	}
+	if o.metrics, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	if o.health, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	o.cmd = exec.Command(program,
+		"--kubeconfig="+o.file("kubeconfig"),
+		"--operator-config="+operatorConfig,
+		"--namespace="+systemNamespace,
+		"--service-account="+operatorAccount,
+		"--metrics-bind-address="+o.metrics,
+		"--health-probe-bind-address="+o.health,
+		"--zap-log-level=9")
+	if err := o.start(); err != nil {
+		return nil, err
+	}
+	if err := o.awaitReadyz(ctx); err != nil {
+		return nil, errors.Join(err, o.kill())
+	}
+	return o, nil
+}
+
+func (o *operator) file(name string) string { return filepath.Join(o.folder, name) }
+
+func (o *operator) start() error {
+	log, err := os.Create(o.file("log"))
+	if err != nil {
+		return fmt.Errorf("open the operator's log: %w", err)
+	}
+	o.cmd.Stdout, o.cmd.Stderr = log, log
+	if err := o.cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start the operator: %w", err), log.Close())
+	}
+	go func() {
+		o.exit = errors.Join(o.cmd.Wait(), log.Close())
+		close(o.exited)
+	}()
+	return nil
+}
+
+func (o *operator) awaitReadyz(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, tick, startBudget, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-o.exited:
+			return false, fmt.Errorf("the process ended: %w", o.exit)
+		default:
+			return o.readyz(ctx) == nil, nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("the operator is not ready: %w\n%s", err, o.logTail())
+	}
+	return nil
+}
+
+// readyz asks the process whether it works.
+func (o *operator) readyz(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.health+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("readyz answers %s", response.Status)
+	}
+	return nil
+}
+
+// signal may also come to a process that has ended.
+func (o *operator) signal(signal syscall.Signal) error {
+	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal the operator: %w", err)
+	}
+	return nil
+}
+
+// stop ends the process in good order and waits for its end.
+func (o *operator) stop() error {
+	if err := o.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-o.exited:
+		return o.exit
+	case <-time.After(stopBudget):
+		return errors.Join(fmt.Errorf("the operator did not end within %s of SIGTERM", stopBudget), o.kill())
+	}
+}
+
+// kill ends the process at once, if it still runs.
+func (o *operator) kill() error {
+	if err := o.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-o.exited
+	return nil
+}
+
+// log returns all that the process has written so far.
+func (o *operator) log() ([]byte, error) { return os.ReadFile(o.file("log")) }
+
+// logTail is the end of the log for a person: without the bodies of requests, which are only logged to be searched
+// for secrets.
+func (o *operator) logTail() string {
+	content, err := o.log()
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for line := range strings.Lines(string(content)) {
+		if !strings.Contains(line, `"level":"Level(-`) {
+			lines = append(lines, line)
+		}
+	}
+	return "end of the operator's log:\n" + strings.Join(lines[max(0, len(lines)-logTailLength):], "")
+}
+
+// requestToken returns a token of a ServiceAccount that outlives the tests.
+func requestToken(ctx context.Context, namespace, name string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{}
+	if err := cluster.admin.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("request a token for ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return request.Status.Token, nil
+}
+
+// credentialOf returns what the audit log says of requests with the token.
+func credentialOf(token string) (string, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", errors.New("a ServiceAccount's token is not a JWT")
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", fmt.Errorf("decode a ServiceAccount's token: %w", err)
+	}
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return "", fmt.Errorf("decode a ServiceAccount's token: %w", err)
+	}
+	return "JTI=" + claims.ID, nil
+}
+
+// writeKubeconfig writes a file that only its owner can read.
+func writeKubeconfig(path, token string) error {
+	const name = "operator"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{
+		Server:                   cluster.config.Host,
+		CertificateAuthority:     cluster.config.CAFile,
+		CertificateAuthorityData: cluster.config.CAData,
+	}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("write the operator's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// freeAddress returns an address of this machine's loopback on which nobody listens.
+func freeAddress(ctx context.Context) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("look for a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}
