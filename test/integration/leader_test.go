@@ -1,0 +1,71 @@
+//go:build integration
+
+package integration
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// handoverBudget: a leader that ends in good order gives up the Lease, for which the other asks every 2 s.
+	handoverBudget = 6 * time.Second
+
+	// takeoverBudget: the Lease of a leader that died runs out after 15 s.
+	takeoverBudget = 15*time.Second + handoverBudget
+)
+
+// CTL-04: of several processes one acts, and another goes on when it ends, well or badly.
+func TestCTL04Leadership(t *testing.T) {
+	from := markAudit(t)
+	first := cluster.operator
+	second := startStandby(t, first)
+	awaitOperator(t)
+	assert.Empty(t, writesOf(t, from, second), "the standby only watches")
+
+	require.NoError(t, first.stop(), "it ends in good order")
+	awaitActs(t, handoverBudget)
+	third := startStandby(t, second)
+	require.NoError(t, second.kill())
+	awaitActs(t, takeoverBudget)
+
+	// One after the other, never mixed.
+	order := []*operator{first, second, third}
+	var turns []*operator
+	writes := operatorCalls(t, from, call.write)
+	slices.SortStableFunc(writes, func(a, b call) int { return a.Received.Compare(b.Received.Time) })
+	for _, c := range writes {
+		by := order[slices.IndexFunc(order, c.by)]
+		if len(turns) == 0 || turns[len(turns)-1] != by {
+			turns = append(turns, by)
+		}
+	}
+	assert.Equal(t, order, turns)
+}
+
+// startStandby starts one more process, which becomes the shared operator. The leader ends with the test at the latest.
+func startStandby(t *testing.T, leader *operator) *operator {
+	t.Helper()
+	standby, err := startOperator(background)
+	require.NoError(t, err)
+	cluster.operator = standby
+	t.Cleanup(func() { assert.NoError(t, leader.kill()) })
+	return standby
+}
+
+func writesOf(t *testing.T, from int64, process *operator) []call {
+	t.Helper()
+	return operatorCalls(t, from, func(c call) bool { return c.write() && c.by(process) })
+}
+
+// awaitActs waits until somebody begins to build a new pool.
+func awaitActs(t *testing.T, within time.Duration) {
+	t.Helper()
+	pool := newPool("turn")
+	create(t, pool)
+	eventually(t, within, func(c *assert.CollectT) { get(c, bareNamespace(pool.Name)) })
+}
