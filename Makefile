@@ -65,34 +65,34 @@ lint-operator: module := .
 lint-lab: module := lab
 lint-images: module := test/images
 lint-operator lint-lab lint-images: bin/tools/golangci-lint
-	$(STEP) 'golangci-lint in $(module)' env -C $(module) golangci-lint run
+	@$(STEP) 'golangci-lint in $(module)' env -C $(module) golangci-lint run
 
 .PHONY: lint-scripts
 lint-scripts: debian-packages
-	$(STEP) shellcheck shellcheck $(SCRIPTS)
+	@$(STEP) shellcheck shellcheck $(SCRIPTS)
 
 .PHONY: verify
 verify: verify-generated verify-modules verify-format lint verify-manifests verify-dependencies ## Check all that needs no running cluster.
 
 .PHONY: verify-generated
 verify-generated: bin/tools/controller-gen
-	$(STEP) 'generated files are up to date' hack/verify-generated.sh
+	@$(STEP) 'generated files are up to date' hack/generate.sh --check
 
 .PHONY: verify-modules
 verify-modules:
-	$(STEP) 'go.mod and go.sum are tidy' hack/verify-modules.sh $(MODULES)
+	@$(STEP) 'go.mod and go.sum are tidy' hack/verify-modules.sh $(MODULES)
 
 .PHONY: verify-format
 verify-format:
-	$(STEP) gofmt hack/verify-format.sh
+	@$(STEP) gofmt hack/verify-format.sh
 
 .PHONY: verify-manifests
 verify-manifests: bin/tools/kustomize
-	$(STEP) 'manifests keep the rules' deploy/tests/render.sh
+	@$(STEP) 'manifests keep the rules' deploy/tests/render.sh
 
 .PHONY: verify-dependencies
 verify-dependencies: bin/tools/govulncheck
-	$(STEP) 'no known vulnerabilities' hack/vulncheck.sh . lab test/images
+	@$(STEP) 'no known vulnerabilities' hack/vulncheck.sh . lab test/images
 
 ##### Testing. Results go to bin/test-results, where `make test` counts them.
 
