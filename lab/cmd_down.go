@@ -16,12 +16,12 @@ func newDownCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	open := labFlag(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		folder, err := open()
 		if err != nil {
 			return err
 		}
-		return host.Down(folder, progress.New(os.Stderr))
+		return host.Down(cmd.Context(), folder, progress.New(os.Stderr))
 	}
 	return cmd
 }

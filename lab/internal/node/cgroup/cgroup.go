@@ -6,6 +6,7 @@ package cgroup
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,14 +18,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example-org/subrelay-operator/lab/internal/node/poll"
 )
 
-const (
-	pollInterval = 20 * time.Millisecond
-	// Processes and Pods sit in sub-trees of the lab's tree: in version 2 a cgroup that hands
-	// controllers down may hold no process itself.
-	systemCgroup = "system"
-)
+// Processes and Pods sit in sub-trees of the lab's tree: in version 2 a cgroup that hands
+// controllers down may hold no process itself.
+const systemCgroup = "system"
 
 // Hierarchy is one mounted cgroup hierarchy.
 type Hierarchy struct {
@@ -164,20 +164,12 @@ func (t Tree) Exists() bool {
 }
 
 // Remove deletes the tree once its processes have ended, which it awaits for at most patience.
-func (t Tree) Remove(patience time.Duration) error {
-	deadline := time.Now().Add(patience)
+func (t Tree) Remove(ctx context.Context, patience time.Duration) error {
 	for _, hierarchy := range t.hierarchies {
 		root := filepath.Join(hierarchy.Mount, t.path)
-		for {
-			err := removeTree(root)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-				return fmt.Errorf("remove the lab's cgroup: %w: processes are still in it; "+
-					"`find %s -name cgroup.procs -exec cat {} +` names them", err, root)
-			}
-			time.Sleep(pollInterval)
+		err := poll.Until(ctx, patience, func(context.Context) error { return removeTree(root) })
+		if err != nil {
+			return fmt.Errorf("remove the lab's cgroup: %w; `find %s -name cgroup.procs -exec cat {} +` names what is in it", err, root)
 		}
 	}
 	return nil

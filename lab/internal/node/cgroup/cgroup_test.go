@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -94,8 +95,8 @@ func TestRemoveTakesTheWholeTreeAndNothingElse(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "subrelay-lab-other"), 0o755))
 	tree := Tree{hierarchies: []Hierarchy{{Mount: root}, {Mount: t.TempDir()}}, path: "/subrelay-lab-one"}
 	require.True(t, tree.Exists())
-	require.NoError(t, tree.Remove(0))
+	require.NoError(t, tree.Remove(t.Context(), time.Second))
 	require.False(t, tree.Exists())
 	require.DirExists(t, filepath.Join(root, "subrelay-lab-other"))
-	require.NoError(t, tree.Remove(0), "what is not there needs no removing")
+	require.NoError(t, tree.Remove(t.Context(), time.Second), "what is not there needs no removing")
 }

@@ -55,15 +55,10 @@ func TestControlPlaneEndsWithItsSupervisor(t *testing.T) {
 func TestControlPlaneNeedsNoRoot(t *testing.T) {
 	const nobody = 65534
 	l := newLab(t)
-	assets, err := os.MkdirTemp("", "lab-assets-")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(assets) })
-	require.NoError(t, os.Chmod(assets, 0o755))
+	assets, home := t.TempDir(), t.TempDir()
+	// The folder around a test's temporary folders is closed to other users.
+	require.NoError(t, os.Chmod(filepath.Dir(home), 0o755))
 	copyAssets(t, l, assets)
-
-	home, err := os.MkdirTemp("", "lab-home-")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	require.NoError(t, os.Chown(home, nobody, nobody))
 	l.state = home
 	l.env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "XDG_STATE_HOME=" + home, "KUBEBUILDER_ASSETS=" + assets}

@@ -1,13 +1,14 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/example-org/subrelay-operator/lab/internal/node/poll"
 	"github.com/example-org/subrelay-operator/lab/internal/node/state"
 	"github.com/example-org/subrelay-operator/lab/internal/progress"
 )
@@ -23,13 +24,13 @@ const (
 
 // Down ends a lab and removes everything that it left. A lab that does not exist is no error, and
 // neither is one that was killed or broke off at any point.
-func Down(folder state.Folder, report progress.Reporter) (err error) {
+func Down(ctx context.Context, folder state.Folder, report progress.Reporter) (err error) {
 	done := report.Step("taking lab " + folder.Name() + " down")
 	defer func() { done(err) }()
-	if err := stop(folder); err != nil {
+	if err := stop(ctx, folder); err != nil {
 		return err
 	}
-	if err := removeCgroups(folder); err != nil {
+	if err := removeCgroups(ctx, folder); err != nil {
 		return err
 	}
 	if !folder.Exists() {
@@ -47,61 +48,54 @@ func Down(folder state.Folder, report progress.Reporter) (err error) {
 }
 
 // stop ends the supervisor, and with it all processes of the lab.
-func stop(folder state.Folder) error {
+func stop(ctx context.Context, folder state.Folder) error {
 	running, err := folder.Running()
 	if err != nil || !running {
 		return err
 	}
-	supervisor, err := awaitIntroduction(folder)
+	supervisor, err := awaitIntroduction(ctx, folder)
 	if err != nil {
 		return err
 	}
-	for _, attempt := range []struct {
-		signal   unix.Signal
-		patience time.Duration
-	}{{unix.SIGTERM, stopPatience}, {unix.SIGKILL, endPatience}} {
-		if err := supervisor.Signal(attempt.signal); err != nil {
-			return err
-		}
-		ended, err := awaitEnd(folder, supervisor, attempt.patience)
-		if err != nil || ended {
-			return err
-		}
+	if err := supervisor.Signal(unix.SIGTERM); err != nil {
+		return err
 	}
-	return fmt.Errorf("lab %s still runs %s after its supervisor, process %d, was killed: end what holds %s open "+
-		"(`fuser -v %s` names it) and run `lab down` again", folder.Name(), endPatience, supervisor.PID, folder.Path(), folder.Path())
+	ended := func(context.Context) error { return checkEnded(folder, supervisor) }
+	if err := poll.Until(ctx, stopPatience, ended); err == nil || ctx.Err() != nil {
+		return err
+	}
+	if err := supervisor.Signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	if err := poll.Until(ctx, endPatience, ended); err != nil {
+		return fmt.Errorf("end lab %s: %w: end what holds its folder open (`fuser -v %s` names it) and run `lab down` again",
+			folder.Name(), err, folder.Path())
+	}
+	return nil
 }
 
 // awaitIntroduction returns the supervisor's process, which writes it down as its first act.
-func awaitIntroduction(folder state.Folder) (state.Process, error) {
-	deadline := time.Now().Add(introductionPatience)
-	for {
-		supervisor, err := folder.ReadProcess()
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return supervisor, err
-		}
-		if time.Now().After(deadline) {
-			return state.Process{}, fmt.Errorf("lab %s is being started by another command: interrupt that one, or wait for it",
-				folder.Name())
-		}
-		time.Sleep(pollInterval)
+func awaitIntroduction(ctx context.Context, folder state.Folder) (state.Process, error) {
+	var supervisor state.Process
+	err := poll.Until(ctx, introductionPatience, func(context.Context) error {
+		var err error
+		supervisor, err = folder.ReadProcess()
+		return err
+	})
+	if err != nil {
+		return supervisor, fmt.Errorf("another command is starting lab %s: interrupt that one, or wait for it: %w", folder.Name(), err)
 	}
+	return supervisor, nil
 }
 
-// awaitEnd reports whether the supervisor and everything that holds the lab's lock ended within patience.
-func awaitEnd(folder state.Folder, supervisor state.Process, patience time.Duration) (bool, error) {
-	deadline := time.Now().Add(patience)
-	for {
-		running, err := folder.Running()
-		if err != nil {
-			return false, err
-		}
-		if !running && !supervisor.Alive() {
-			return true, nil
-		}
-		if time.Now().After(deadline) {
-			return false, nil
-		}
-		time.Sleep(pollInterval)
+// checkEnded fails while the supervisor, or anything else that holds the lab's lock, is alive.
+func checkEnded(folder state.Folder, supervisor state.Process) error {
+	running, err := folder.Running()
+	if err != nil {
+		return err
 	}
+	if running || supervisor.Alive() {
+		return fmt.Errorf("its supervisor, process %d, or a child of it still runs", supervisor.PID)
+	}
+	return nil
 }

@@ -86,7 +86,7 @@ func TestDownOfNothing(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	folder, err := state.Open("never-started")
 	require.NoError(t, err)
-	require.NoError(t, Down(folder, progress.Discard))
+	require.NoError(t, Down(t.Context(), folder, progress.Discard))
 	require.False(t, folder.Exists())
 	_, _, err = Status(t.Context(), folder)
 	require.ErrorIs(t, err, ErrDown)
@@ -102,7 +102,7 @@ func TestDownClearsWhatADeadLabLeft(t *testing.T) {
 	require.NoError(t, folder.Create())
 	require.NoError(t, folder.WriteProcess(state.Process{PID: os.Getpid(), StartTicks: 1}))
 	require.NoError(t, os.MkdirAll(folder.Path("var", "lib"), 0o755))
-	require.NoError(t, Down(folder, progress.Discard))
+	require.NoError(t, Down(t.Context(), folder, progress.Discard))
 	require.False(t, folder.Exists())
 }
 

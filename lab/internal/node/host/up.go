@@ -55,7 +55,8 @@ func Up(ctx context.Context, folder state.Folder, mode state.Mode, report progre
 		err = awaitReady(ctx, folder, report)
 	}
 	if ctx.Err() != nil {
-		return false, errors.Join(errors.New("interrupted: the lab is taken down again"), Down(folder, report))
+		down := Down(context.WithoutCancel(ctx), folder, report)
+		return false, errors.Join(errors.New("interrupted: the lab is taken down again"), down)
 	}
 	return false, err
 }
@@ -79,7 +80,7 @@ func attach(ctx context.Context, folder state.Folder, mode state.Mode, report pr
 // launch makes an empty folder ready and starts the supervisor in it. The caller holds the lock.
 func launch(ctx context.Context, folder state.Folder, record state.Record, lock *os.File, report progress.Reporter) error {
 	// A lab of this name that died has left its cgroups and its files.
-	if err := removeCgroups(folder); err != nil {
+	if err := removeCgroups(ctx, folder); err != nil {
 		return err
 	}
 	if err := folder.Clear(); err != nil {
@@ -151,7 +152,7 @@ func startSupervisor(folder state.Folder, namespaces uintptr, files ...*os.File)
 	return supervisor.Process.Release()
 }
 
-func removeCgroups(folder state.Folder) error {
+func removeCgroups(ctx context.Context, folder state.Folder) error {
 	tree, err := cgroup.ForLab(folder.ID())
 	if err != nil {
 		return err
@@ -159,5 +160,5 @@ func removeCgroups(folder state.Folder) error {
 	if !tree.Exists() {
 		return nil
 	}
-	return tree.Remove(endPatience)
+	return tree.Remove(ctx, endPatience)
 }

@@ -179,15 +179,13 @@ func (g *Group) keepRunning(ctx context.Context, c *component) {
 		if ctx.Err() != nil {
 			break
 		}
-		if wanted {
+		c.ended(err)
+		if wanted || time.Since(started) >= steadyAfter {
 			delay = firstDelay
-			c.ended(err)
+		}
+		if wanted {
 			continue
 		}
-		if time.Since(started) >= steadyAfter {
-			delay = firstDelay
-		}
-		c.ended(err)
 		select {
 		case <-ctx.Done():
 		case <-c.restart:

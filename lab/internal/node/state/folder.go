@@ -75,8 +75,8 @@ func Open(name string) (Folder, error) {
 
 // realPath resolves symbolic links in as much of path as exists.
 func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
 	}
 	parent := filepath.Dir(path)
 	if parent == path {
@@ -173,7 +173,8 @@ func (f Folder) WriteRecord(record Record) error { return writeJSON(f.Path("lab.
 // ReadRecord returns what `lab up` decided; the error wraps fs.ErrNotExist when no lab was started.
 func (f Folder) ReadRecord() (Record, error) {
 	var record Record
-	return record, readJSON(f.Path("lab.json"), &record)
+	err := readJSON(f.Path("lab.json"), &record)
+	return record, err
 }
 
 // WriteProcess stores which process is the supervisor.
@@ -184,7 +185,8 @@ func (f Folder) WriteProcess(process Process) error {
 // ReadProcess returns the supervisor's process; the error wraps fs.ErrNotExist when none was started.
 func (f Folder) ReadProcess() (Process, error) {
 	var process Process
-	return process, readJSON(f.Path("supervisor.json"), &process)
+	err := readJSON(f.Path("supervisor.json"), &process)
+	return process, err
 }
 
 // writeJSON replaces a file in one step, so that no reader sees half of it.

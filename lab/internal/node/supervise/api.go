@@ -16,10 +16,7 @@ import (
 	"github.com/example-org/subrelay-operator/lab/internal/node/controlplane"
 )
 
-const (
-	probeInterval = 50 * time.Millisecond
-	probeTimeout  = 2 * time.Second
-)
+const probeTimeout = 2 * time.Second
 
 // api asks the API server a few simple questions as the administrator.
 type api struct {
@@ -122,21 +119,4 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}
 	return body, nil
-}
-
-// await repeats a question until it is answered well. The error after patience ends is the last answer.
-func await(ctx context.Context, patience time.Duration, question func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not ready after %s", patience))
-	defer cancel()
-	for {
-		err := question(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-time.After(probeInterval):
-		}
-	}
 }

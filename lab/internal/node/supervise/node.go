@@ -18,6 +18,7 @@ import (
 	"github.com/example-org/subrelay-operator/lab/internal/node/addons"
 	"github.com/example-org/subrelay-operator/lab/internal/node/cgroup"
 	"github.com/example-org/subrelay-operator/lab/internal/node/controlplane"
+	"github.com/example-org/subrelay-operator/lab/internal/node/poll"
 	"github.com/example-org/subrelay-operator/lab/internal/node/process"
 	"github.com/example-org/subrelay-operator/lab/internal/node/sandbox"
 	"github.com/example-org/subrelay-operator/lab/internal/node/state"
@@ -143,7 +144,7 @@ func (s *supervisor) bringUpNode(ctx context.Context) error {
 
 func (s *supervisor) startRuntime(ctx context.Context) error {
 	s.components.Start(s.node.config.Containerd())
-	err := await(ctx, startPatience, func(ctx context.Context) error {
+	err := poll.Until(ctx, startPatience, func(ctx context.Context) error {
 		_, err := s.node.ctr(ctx, nil, "version")
 		return err
 	})
@@ -166,12 +167,12 @@ func (s *supervisor) startNode(ctx context.Context) error {
 	config := s.node.config
 	s.components.Start(config.Kubelet())
 	s.components.Start(config.Proxy())
-	if err := await(ctx, startPatience, s.api.probe("/api/v1/nodes/"+worker.NodeName)); err != nil {
+	if err := poll.Until(ctx, startPatience, s.api.probe("/api/v1/nodes/"+worker.NodeName)); err != nil {
 		return fmt.Errorf("the node does not register: %w; see `lab logs kubelet`", err)
 	}
 	s.components.Start(config.PolicyAgent())
 	s.components.Start(config.Provisioner())
-	err := await(ctx, startPatience, func(ctx context.Context) error {
+	err := poll.Until(ctx, startPatience, func(ctx context.Context) error {
 		if node := s.api.node(ctx, worker.NodeName); !node.Ready {
 			return errors.New(node.Message)
 		}
@@ -181,7 +182,7 @@ func (s *supervisor) startNode(ctx context.Context) error {
 		return fmt.Errorf("the node does not become Ready: %w; see `lab logs kubelet`", err)
 	}
 	// Until the agent works, network policies are accepted and not enforced.
-	if err := await(ctx, startPatience, httpProbe(worker.PolicyAgentHealth())); err != nil {
+	if err := poll.Until(ctx, startPatience, httpProbe(worker.PolicyAgentHealth())); err != nil {
 		return fmt.Errorf("network policies are not enforced: %w; see `lab logs kube-router`", err)
 	}
 	return nil

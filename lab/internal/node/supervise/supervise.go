@@ -17,6 +17,7 @@ import (
 
 	"github.com/example-org/subrelay-operator/lab/internal/node/control"
 	"github.com/example-org/subrelay-operator/lab/internal/node/controlplane"
+	"github.com/example-org/subrelay-operator/lab/internal/node/poll"
 	"github.com/example-org/subrelay-operator/lab/internal/node/process"
 	"github.com/example-org/subrelay-operator/lab/internal/node/state"
 	"github.com/example-org/subrelay-operator/lab/internal/node/worker"
@@ -109,12 +110,12 @@ func (s *supervisor) LoadImages(ctx context.Context, archive io.Reader) (string,
 func (s *supervisor) startControlPlane(ctx context.Context, plane controlplane.Config) error {
 	s.components.Start(plane.Etcd())
 	s.components.Start(plane.APIServer())
-	if err := await(ctx, startPatience, s.api.probe("/readyz")); err != nil {
+	if err := poll.Until(ctx, startPatience, s.api.probe("/readyz")); err != nil {
 		return fmt.Errorf("%w; see `lab logs kube-apiserver` and `lab logs etcd`", err)
 	}
 	s.components.Start(plane.ControllerManager())
 	// One of the controller manager's many controllers makes this object, so it is at work.
-	if err := await(ctx, startPatience, s.api.probe("/api/v1/namespaces/default/serviceaccounts/default")); err != nil {
+	if err := poll.Until(ctx, startPatience, s.api.probe("/api/v1/namespaces/default/serviceaccounts/default")); err != nil {
 		return fmt.Errorf("%w; see `lab logs kube-controller-manager`", err)
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,23 +64,6 @@ func TestSavedImages(t *testing.T) {
 		"application/vnd.docker.distribution.manifest.v2+json sha256:ae59\nImporting\telapsed: 0.1 s\ttotal:   0.0 B\t(0.0 B/s)\n"
 	require.Equal(t, "registry.example.invalid/x/y:v1\n", savedImages(output))
 	require.Empty(t, savedImages("Importing\telapsed: 0.1 s\n"))
-}
-
-func TestAwaitAsksUntilTheAnswerIsGood(t *testing.T) {
-	asked := 0
-	require.NoError(t, await(t.Context(), time.Minute, func(context.Context) error {
-		if asked++; asked < 3 {
-			return errors.New("not yet")
-		}
-		return nil
-	}))
-	require.Equal(t, 3, asked)
-
-	err := await(t.Context(), time.Millisecond, func(context.Context) error { return errors.New("never") })
-	require.EqualError(t, err, "not ready after 1ms: never")
-	ended, end := context.WithCancel(t.Context())
-	end()
-	require.ErrorIs(t, await(ended, time.Minute, func(context.Context) error { return errors.New("never") }), context.Canceled)
 }
 
 func TestProbesTakeNothingButSuccess(t *testing.T) {
