@@ -37,7 +37,7 @@ func Ensure(ctx context.Context, packages []string, report progress.Reporter) er
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("Debian packages are missing: run: sudo apt-get install %s", strings.Join(missing, " "))
+		return fmt.Errorf("the lab needs Debian packages that are missing: run: sudo apt-get install %s", strings.Join(missing, " "))
 	}
 	done := report.Step("installing Debian packages " + strings.Join(missing, " "))
 	err = install(ctx, missing)
@@ -46,8 +46,8 @@ func Ensure(ctx context.Context, packages []string, report progress.Reporter) er
 }
 
 func missingOf(ctx context.Context, wanted []string) ([]string, error) {
-	query := exec.CommandContext(ctx, "dpkg-query", append([]string{"--show", "--showformat", `${Package} ${db:Status-Status}\n`}, wanted...)...)
-	output, err := query.Output()
+	arguments := append([]string{"--show", "--showformat", `${Package} ${db:Status-Status}\n`}, wanted...)
+	output, err := exec.CommandContext(ctx, "dpkg-query", arguments...).Output()
 	// dpkg-query exits with 1 when it knows nothing about one of the packages; its output is good all the same.
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		return nil, fmt.Errorf("ask dpkg-query for installed packages: %w", err)

@@ -29,7 +29,7 @@ func (s *Spec) AddBusybox(ctx context.Context, report progress.Reporter) error {
 		return fmt.Errorf("ask %s for its applets: %w", program, err)
 	}
 	s.Files = append(s.Files, File{Source: program, Destination: "/bin/busybox"})
-	for _, applet := range strings.Fields(string(applets)) {
+	for applet := range strings.FieldsSeq(string(applets)) {
 		if applet != "busybox" {
 			s.Links = append(s.Links, Link{Name: "/bin/" + applet, Target: "busybox"})
 		}

@@ -20,7 +20,9 @@ const nobody = "65532:65532"
 
 // WriteLabImages makes the lab's images and returns the paths of their archives in folder. Programs holds the paths of
 // the programs "pause" and "coredns".
-func WriteLabImages(ctx context.Context, folder string, programs map[string]string, report progress.Reporter) (archives []string, err error) {
+func WriteLabImages(
+	ctx context.Context, folder string, programs map[string]string, report progress.Reporter,
+) (archives []string, err error) {
 	busybox := Spec{Command: []string{"/bin/sh"}}
 	if err := busybox.AddBusybox(ctx, report); err != nil {
 		return nil, err
