@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with the plugins that a cluster without a way out needs: the full set takes three minutes
-// to build, mostly for the clients of cloud providers.
+// Command coredns is CoreDNS with the plugins that a cluster without a way out needs: the full set brings the clients of
+// several clouds along and takes minutes to build.
 package main
 
 import (

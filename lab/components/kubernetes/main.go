@@ -1,5 +1,5 @@
 // Command kubernetes holds every Kubernetes program of the lab, and etcd, in one executable: they share most of their
-// packages, so one link replaces seven and one file of about 150 MB replaces seven of 60 to 120 MB.
+// packages, so that one link and one file of 160 MB serve all seven.
 //
 // The program to run is the base name of argv[0] (for symbolic links) or else the first argument.
 package main
