@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,11 +22,11 @@ func newLoadCommand() *cobra.Command {
 			return err
 		}
 		for _, archive := range archives {
-			imported, err := host.Load(cmd.Context(), folder, archive)
+			names, err := host.Load(cmd.Context(), folder, archive)
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s:\n%s", archive, imported); err != nil {
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), "loaded", strings.Join(names, ", ")); err != nil {
 				return err
 			}
 		}

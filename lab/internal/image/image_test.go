@@ -41,6 +41,29 @@ func roundTrip(t *testing.T, spec Spec) v1.Image {
 	return read
 }
 
+func TestNames(t *testing.T) {
+	built, err := Build(Spec{})
+	require.NoError(t, err)
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	const dashed = "registry.example.invalid/subrelay-standin/cpa-manager:dev"
+	require.NoError(t, Write(archive, dashed, built))
+	names, err := Names(archive)
+	require.NoError(t, err)
+	require.Equal(t, []string{dashed}, names)
+
+	_, err = Names(writeFile(t, "text", "no archive", 0o644))
+	require.ErrorContains(t, err, "is not an archive")
+
+	// tarball.Write with a digest reference saves an image without a name.
+	digest, err := built.Digest()
+	require.NoError(t, err)
+	unnamed, err := name.NewDigest("registry.example.invalid/x@" + digest.String())
+	require.NoError(t, err)
+	require.NoError(t, tarball.WriteToFile(archive, unnamed, built))
+	_, err = Names(archive)
+	require.ErrorContains(t, err, "names no image")
+}
+
 // member is what a test looks at in a layer's archive.
 type member struct {
 	Name     string

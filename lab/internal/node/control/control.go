@@ -51,8 +51,8 @@ type Status struct {
 type Supervisor interface {
 	Status(ctx context.Context) Status
 	Restart(component string) error
-	// LoadImages imports an image archive and returns what was imported, a name a line.
-	LoadImages(ctx context.Context, archive io.Reader) (string, error)
+	// LoadImages imports an image archive.
+	LoadImages(ctx context.Context, archive io.Reader) error
 }
 
 // Serve answers requests on the socket until ctx ends.
@@ -90,12 +90,9 @@ func newHandler(supervisor Supervisor) http.Handler {
 		}
 	})
 	mux.HandleFunc("POST /images", func(w http.ResponseWriter, r *http.Request) {
-		imported, err := supervisor.LoadImages(r.Context(), r.Body)
-		if err != nil {
+		if err := supervisor.LoadImages(r.Context(), r.Body); err != nil {
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
-			return
 		}
-		_, _ = io.WriteString(w, imported)
 	})
 	return mux
 }
@@ -136,10 +133,10 @@ func (c *Client) Restart(ctx context.Context, component string) error {
 	return err
 }
 
-// LoadImages imports an image archive into the node and returns what was imported, a name a line.
-func (c *Client) LoadImages(ctx context.Context, archive io.Reader) (string, error) {
-	answer, err := c.do(ctx, http.MethodPost, "/images", archive)
-	return string(answer), err
+// LoadImages imports an image archive into the node.
+func (c *Client) LoadImages(ctx context.Context, archive io.Reader) error {
+	_, err := c.do(ctx, http.MethodPost, "/images", archive)
+	return err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {

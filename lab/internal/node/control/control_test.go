@@ -31,13 +31,13 @@ func (f *fakeSupervisor) Restart(component string) error {
 	return nil
 }
 
-func (f *fakeSupervisor) LoadImages(_ context.Context, archive io.Reader) (string, error) {
+func (f *fakeSupervisor) LoadImages(_ context.Context, archive io.Reader) error {
 	data, err := io.ReadAll(archive)
 	f.loaded = string(data)
 	if f.loaded == "broken" {
-		return "", errors.New("no archive")
+		return errors.New("no archive")
 	}
-	return "name\n", err
+	return err
 }
 
 // serve returns a client of a supervisor that answers until the test ends, in a folder whose path
@@ -83,12 +83,9 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, client.Restart(t.Context(), "../status"))
 	require.Equal(t, "../status", supervisor.restarted, "a name is never a path")
 
-	names, err := client.LoadImages(t.Context(), strings.NewReader("archive"))
-	require.NoError(t, err)
-	require.Equal(t, "name\n", names)
+	require.NoError(t, client.LoadImages(t.Context(), strings.NewReader("archive")))
 	require.Equal(t, "archive", supervisor.loaded)
-	_, err = client.LoadImages(t.Context(), strings.NewReader("broken"))
-	require.EqualError(t, err, "no archive")
+	require.EqualError(t, client.LoadImages(t.Context(), strings.NewReader("broken")), "no archive")
 }
 
 func TestNobodyAnswers(t *testing.T) {

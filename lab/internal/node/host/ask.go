@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/example-org/subrelay-operator/lab/internal/image"
 	"github.com/example-org/subrelay-operator/lab/internal/node/control"
 	"github.com/example-org/subrelay-operator/lab/internal/node/state"
 )
@@ -29,21 +30,24 @@ func Status(ctx context.Context, folder state.Folder) (state.Record, control.Sta
 	return record, status, nil
 }
 
-// Load imports an image archive into a lab's node and returns what was imported.
-func Load(ctx context.Context, folder state.Folder, path string) (string, error) {
+// Load imports an image archive into a lab's node and returns the names of its images.
+func Load(ctx context.Context, folder state.Folder, path string) ([]string, error) {
 	if err := mustRun(folder); err != nil {
-		return "", err
+		return nil, err
+	}
+	names, err := image.Names(path)
+	if err != nil {
+		return nil, err
 	}
 	archive, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("open the image archive: %w", err)
+		return nil, fmt.Errorf("open the image archive: %w", err)
 	}
 	defer func() { _ = archive.Close() }()
-	imported, err := newClient(folder).LoadImages(ctx, archive)
-	if err != nil {
-		return "", fmt.Errorf("load %s: %w", path, err)
+	if err := newClient(folder).LoadImages(ctx, archive); err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
 	}
-	return imported, nil
+	return names, nil
 }
 
 // Restart ends a component of a lab; it starts again at once.

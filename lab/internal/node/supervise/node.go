@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -204,32 +203,12 @@ func (n *node) importFile(ctx context.Context, path string) error {
 		return fmt.Errorf("open an image archive: %w", err)
 	}
 	defer func() { _ = archive.Close() }()
-	_, err = n.importImages(ctx, archive)
+	return n.importImages(ctx, archive)
+}
+
+func (n *node) importImages(ctx context.Context, archive io.Reader) error {
+	_, err := n.ctr(ctx, archive, "--namespace=k8s.io", "images", "import", "--snapshotter="+n.config.Snapshotter, "-")
 	return err
-}
-
-// importImages imports a docker-save archive and returns the names of its images, one a line.
-func (n *node) importImages(ctx context.Context, archive io.Reader) (string, error) {
-	output, err := n.ctr(ctx, archive, "--namespace=k8s.io", "images", "import", "--snapshotter="+n.config.Snapshotter, "-")
-	if err != nil {
-		return "", err
-	}
-	names := savedImages(output)
-	if names == "" {
-		return "", errors.New("the archive names no image: save it with a name and tag")
-	}
-	return names, nil
-}
-
-// savedImages finds the names in what ctr says about an import: lines of a name and "saved".
-func savedImages(output string) string {
-	var names strings.Builder
-	for line := range strings.Lines(output) {
-		if fields := strings.Fields(line); len(fields) == 2 && fields[1] == "saved" {
-			names.WriteString(fields[0] + "\n")
-		}
-	}
-	return names.String()
 }
 
 func (n *node) ctr(ctx context.Context, stdin io.Reader, args ...string) (string, error) {

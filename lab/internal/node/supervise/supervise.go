@@ -99,9 +99,9 @@ func (s *supervisor) Status(ctx context.Context) control.Status {
 func (s *supervisor) Restart(component string) error { return s.components.Restart(component) }
 
 // LoadImages implements control.Supervisor.
-func (s *supervisor) LoadImages(ctx context.Context, archive io.Reader) (string, error) {
+func (s *supervisor) LoadImages(ctx context.Context, archive io.Reader) error {
 	if s.node == nil {
-		return "", fmt.Errorf("this lab has no node to load images into: it was started with --control-plane-only")
+		return fmt.Errorf("this lab has no node to load images into: it was started with --control-plane-only")
 	}
 	return s.node.importImages(ctx, archive)
 }

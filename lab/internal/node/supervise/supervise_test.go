@@ -59,13 +59,6 @@ func TestParseNode(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestSavedImages(t *testing.T) {
-	const output = "registry.example.invalid/x/y:v1         \tsaved\t\n" +
-		"application/vnd.docker.distribution.manifest.v2+json sha256:ae59\nImporting\telapsed: 0.1 s\ttotal:   0.0 B\t(0.0 B/s)\n"
-	require.Equal(t, "registry.example.invalid/x/y:v1\n", savedImages(output))
-	require.Empty(t, savedImages("Importing\telapsed: 0.1 s\n"))
-}
-
 func TestProbesTakeNothingButSuccess(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/good" {
