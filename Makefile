@@ -117,7 +117,7 @@ test-unit-images: bin/tools/gotestsum debian-packages
 
 .PHONY: test-lab
 test-lab: bin/tools/gotestsum lab ## Test the lab itself: start nodes, use them, take them down. Needs root.
-	$(call go-test,lab,lab,-count=1 -timeout=30m -tags=lab ./...)
+	$(call go-test,lab,lab,-count=1 -timeout=30m -tags=lab ./internal/node/endtoend/...)
 
 .PHONY: test-integration
 test-integration: bin/tools/gotestsum build lab ## Test the operator against a real API server.
