@@ -87,6 +87,10 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 			o.pod.Status.InitContainerStatuses[0] = corev1.ContainerStatus{Name: subpool.InitializeName, State: waiting("CrashLoopBackOff", ""),
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1}}}
 		}, v1alpha1.ReasonWorkloadsNotReady, "init container initialize-config waits to be restarted (CrashLoopBackOff) after it ended with Error, exit code 1"},
+		"init runs": {func(o *observation) {
+			o.pod.Status.InitContainerStatuses[0] = corev1.ContainerStatus{Name: subpool.InitializeName, Started: ptr.To(true),
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+		}, v1alpha1.ReasonWorkloadsNotReady, "init container initialize-config is running"},
 		"CFG-12 out of memory": {func(o *observation) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", State: waiting("CrashLoopBackOff", "back-off"),
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}}
@@ -95,7 +99,7 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}
 		}, v1alpha1.ReasonWorkloadsNotReady, "container cpa ended with Completed, exit code 0"},
 		"starting":    {func(o *observation) { cpa(o).Ready, cpa(o).Started = false, ptr.To(false) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
-		"probe fails": {func(o *observation) { cpa(o).Ready = false }, v1alpha1.ReasonWorkloadsNotReady, "its readiness probe fails"},
+		"probe fails": {func(o *observation) { cpa(o).Ready = false }, v1alpha1.ReasonWorkloadsNotReady, "its readiness probe does not succeed"},
 		"Pod of an old revision": {func(o *observation) { o.workload.Status.UpdateRevision = "runtime-2" },
 			v1alpha1.ReasonWorkloadsNotReady, "older revision"},
 		"template not seen": {func(o *observation) { o.workload.Generation = 3 }, v1alpha1.ReasonWorkloadsNotReady, "older revision"},

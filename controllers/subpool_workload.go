@@ -74,6 +74,9 @@ func podProblem(seen *observation) string {
 		return fmt.Sprintf("Pod %s is not scheduled: %s", pod.Name, scheduled.Message)
 	}
 	for _, status := range pod.Status.InitContainerStatuses {
+		if status.State.Running != nil {
+			return fmt.Sprintf("init container %s is running", status.Name)
+		}
 		if !initDone(status) {
 			return fmt.Sprintf("init container %s %s", status.Name, containerProblem(status))
 		}
@@ -105,7 +108,7 @@ func containerProblem(status corev1.ContainerStatus) string {
 	state, last := status.State, status.LastTerminationState.Terminated
 	switch {
 	case state.Running != nil && ptr.Deref(status.Started, false):
-		return "runs, but its readiness probe fails"
+		return "runs, but its readiness probe does not succeed"
 	case state.Running != nil:
 		return "is starting"
 	case state.Terminated != nil:
