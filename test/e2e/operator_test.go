@@ -55,7 +55,7 @@ func TestMetrics(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, metrics.get(t, "/metrics", stranger).status, "without the role")
 	allowed := metrics.get(t, "/metrics", reader)
 	assert.Equal(t, http.StatusOK, allowed.status, "with the role")
-	assert.Contains(t, allowed.body, "controller_runtime_reconcile_total")
+	assert.Contains(t, allowed.body, `leader_election_master_status{name="subpool-operator"}`, "whichever replica answers")
 }
 
 // account makes a ServiceAccount and returns a token of it.

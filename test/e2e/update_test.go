@@ -80,28 +80,3 @@ func containerOf(t *testing.T, pod *corev1.Pod, name string) corev1.Container {
 	require.Fail(t, "the Pod has no such container", name)
 	return corev1.Container{}
 }
-
-// An image that nobody has is named in the status, and the pool can still be suspended and, mended, resumed.
-func TestMissingImage(t *testing.T) {
-	t.Parallel()
-	id := createReady(t, newPool("missing"))
-	const missing = "registry.example.invalid/subrelay-standin/cpa-manager:missing"
-	change(t, id, func(spec *v1alpha1.SubPoolSpec) { spec.CPAManager.Image = missing })
-
-	eventually(t, readyBudget, func(c *assert.CollectT) {
-		ready := readyCondition(c, id)
-		assert.Equal(c, v1alpha1.ReasonWorkloadsNotReady, ready.Reason)
-		assert.Contains(c, ready.Message, "container cpa-manager waits")
-		assert.Regexp(c, "ErrImagePull|ImagePullBackOff", ready.Message)
-		assert.Contains(c, ready.Message, missing)
-	})
-
-	suspend(t, id, true)
-	awaitNoPod(t, id)
-	awaitCondition(t, id, "False", v1alpha1.ReasonSuspended)
-	change(t, id, func(spec *v1alpha1.SubPoolSpec) {
-		spec.CPAManager.Image = managerImage
-		spec.Suspend = false
-	})
-	awaitReady(t, id)
-}

@@ -11,8 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
 )
 
 // What the init script and the applications leave on the volume belongs to the Pod's user alone.
@@ -169,7 +172,7 @@ func TestSuspend(t *testing.T) {
 
 	suspend(t, id, true)
 	awaitNoPod(t, id)
-	awaitCondition(t, id, "False", "Suspended")
+	awaitCondition(t, id, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
 	assert.Equal(t, before, kept())
 
 	_, err := lab.Kubectl(t.Context(), "scale", "statefulset/runtime", "--replicas=1", "--namespace="+namespaceOf(id))
