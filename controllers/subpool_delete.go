@@ -68,8 +68,9 @@ func (r *SubPoolReconciler) reconcileDelete(ctx context.Context, pool *v1alpha1.
 func (r *SubPoolReconciler) awaitNamespace(
 	ctx context.Context, pool *v1alpha1.SubPool, namespace *corev1.Namespace, waited time.Duration,
 ) (ctrl.Result, error) {
-	reason, note := v1alpha1.ReasonDeletionInProgress, fmt.Sprintf("Namespace %s is being deleted.", namespace.Name)
-	if left := remains(namespace); left != "" && waited > blockedAfter {
+	left := remains(namespace)
+	reason, note := v1alpha1.ReasonDeletionInProgress, fmt.Sprintf("Namespace %s is being deleted.%s", namespace.Name, left)
+	if left != "" && waited > blockedAfter {
 		reason, note = v1alpha1.ReasonDeletionBlocked, fmt.Sprintf("Namespace %s cannot be deleted yet.%s", namespace.Name, left)
 	}
 	return ctrl.Result{RequeueAfter: deletionCheck}, r.reportDeletion(ctx, pool, reason, note)

@@ -140,6 +140,9 @@ func (r *SubPoolReconciler) observeRuntime(ctx context.Context, seen *observatio
 	} else if found {
 		seen.claim = claim
 	}
+	if !seen.namespace.DeletionTimestamp.IsZero() {
+		return nil // the right to read the Secret goes with the namespace
+	}
 	secret := &corev1.Secret{}
 	found, err := find(ctx, r.Live, namespace, subpool.CredentialsName, secret)
 	if found {

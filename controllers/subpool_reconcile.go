@@ -39,6 +39,8 @@ type outcome struct {
 	err error
 	// credentialsMade: this pass made the Secret.
 	credentialsMade bool
+	// workloadWritten: this pass changed the StatefulSet, so what was seen of it and its Pod is out of date.
+	workloadWritten bool
 	retryAfter      time.Duration
 }
 
@@ -70,10 +72,12 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	if result.err != nil {
 		return result
 	}
-	if _, err := r.engine.Apply(ctx, seen.live, desired.Workload); err != nil {
+	written, err := r.engine.Apply(ctx, seen.live, desired.Workload)
+	if err != nil {
 		result.err = err
 		return result
 	}
+	result.workloadWritten = written > 0
 	intents := slices.Concat([]runtime.ApplyConfiguration{desired.Namespace, desired.Workload}, desired.Walls, desired.Furniture)
 	result.err = r.engine.Prune(ctx, seen.live, mayGo(seen), intents...)
 	return result

@@ -55,7 +55,7 @@ func assess(seen *observation, done outcome) v1alpha1.SubPoolStatus {
 		}
 	}
 
-	workload, proxy, exposure := assessWorkload(seen), assessProxy(seen), assessExposure(pool)
+	workload, proxy, exposure := assessWorkload(seen, done), assessProxy(seen), assessExposure(pool)
 	ready := firstProblem(blockedVerdict(done), suspendedVerdict(pool), workload, proxy, exposure)
 
 	conditions := conditionSet{&status.Conditions, pool.Generation}

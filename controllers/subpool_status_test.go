@@ -109,7 +109,7 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := running(t)
 			c.change(seen)
-			got := assessWorkload(seen)
+			got := assessWorkload(seen, outcome{})
 			require.Equal(t, c.reason, got.reason, got.message)
 			require.Contains(t, got.message, c.says)
 			require.Equal(t, c.reason == v1alpha1.ReasonReplicaReady, got.ok())
@@ -127,6 +127,7 @@ func TestReadyIsTheFirstProblem(t *testing.T) {
 	}{
 		"ready":         {func(*observation) {}, outcome{}, v1alpha1.ReasonPoolReady, false},
 		"blocked":       {func(*observation) {}, outcome{blocked: &blocker{v1alpha1.ReasonNamespaceConflict, "m", true}}, v1alpha1.ReasonNamespaceConflict, true},
+		"just changed":  {func(*observation) {}, outcome{workloadWritten: true}, v1alpha1.ReasonWorkloadsNotReady, false},
 		"refused":       {func(o *observation) { o.pod = nil }, outcome{err: errors.New("forbidden")}, v1alpha1.ReasonApplyFailed, false},
 		"suspended":     {func(o *observation) { o.pool.Spec.Suspend = true; o.pod = nil }, outcome{}, v1alpha1.ReasonSuspended, false},
 		"workload":      {func(o *observation) { o.pod = nil; o.proxyReady = false }, outcome{}, v1alpha1.ReasonWorkloadsNotReady, false},

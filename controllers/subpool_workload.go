@@ -13,7 +13,7 @@ import (
 
 // assessWorkload says whether the runtime Pod is Ready on the current revision and reachable through both
 // Services, or names the first thing in its way, in the order in which a Pod comes up.
-func assessWorkload(seen *observation) verdict {
+func assessWorkload(seen *observation, done outcome) verdict {
 	if seen.pool.Spec.Suspend {
 		return suspendedWorkload(seen)
 	}
@@ -21,6 +21,8 @@ func assessWorkload(seen *observation) verdict {
 	switch {
 	case workload == nil:
 		return no(v1alpha1.ReasonWorkloadMissing, "StatefulSet %s does not exist yet", subpool.RuntimeName)
+	case done.workloadWritten:
+		return notReady("StatefulSet %s was changed, its Pod has yet to follow", subpool.RuntimeName)
 	case pod == nil:
 		return notReady("Pod %s does not exist yet; if it stays so, see: kubectl -n %s describe statefulset %s",
 			subpool.PodName(), workload.Namespace, subpool.RuntimeName)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -30,6 +31,9 @@ import (
 // leaseName is the Lease by which the replicas agree on the one that acts.
 const leaseName = "subpool-operator"
 
+// bodiesLevel is the verbosity, as zap counts it, from which client-go logs the bodies of requests and answers.
+const bodiesLevel = zapcore.Level(-8)
+
 // version is set by the linker.
 var version = "dev"
 
@@ -40,11 +44,12 @@ type options struct {
 	leaderElect     bool
 	metricsAddress  string
 	healthAddress   string
+	logging         zap.Options
 }
 
 func main() {
-	opts, logging := parseFlags()
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(logging)))
+	opts := parseFlags(flag.CommandLine, os.Args[1:])
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&opts.logging)))
 	log := ctrl.Log.WithName("setup")
 	log.Info("starting the SubRelay operator", "version", version, "operatorConfig", opts.operatorConfig)
 	if err := run(opts); err != nil {
@@ -53,29 +58,29 @@ func main() {
 	}
 }
 
-func parseFlags() (options, *zap.Options) {
-	var opts options
-	logging := &zap.Options{}
-	flag.StringVar(&opts.operatorConfig, "operator-config", "",
+// parseFlags ends the process when the arguments cannot be read, as the flag set is told to.
+func parseFlags(flags *flag.FlagSet, args []string) *options {
+	opts := &options{}
+	flags.StringVar(&opts.operatorConfig, "operator-config", "",
 		"Name of the ConfigMap, in the operator's namespace, that holds the operator configuration. Required.")
-	flag.StringVar(&opts.sharedNamespace, "shared-namespace", "subpool-gateway",
+	flags.StringVar(&opts.sharedNamespace, "shared-namespace", "subpool-gateway",
 		"Namespace of the shared infrastructure (Mihomo and Gateway).")
-	flag.StringVar(&opts.operator.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+	flags.StringVar(&opts.operator.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"Namespace the operator runs in. Default: $POD_NAMESPACE.")
-	flag.StringVar(&opts.operator.Name, "service-account", os.Getenv("POD_SERVICE_ACCOUNT"),
+	flags.StringVar(&opts.operator.Name, "service-account", os.Getenv("POD_SERVICE_ACCOUNT"),
 		"ServiceAccount the operator runs as. Default: $POD_SERVICE_ACCOUNT.")
-	flag.BoolVar(&opts.leaderElect, "leader-elect", true,
+	flags.BoolVar(&opts.leaderElect, "leader-elect", true,
 		"Act only while holding the Lease "+leaseName+". Needed with more than one replica.")
-	flag.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8443",
+	flags.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8443",
 		"Address of the metrics endpoint (HTTPS, for authorised clients only). 0 switches it off.")
-	flag.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081",
+	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081",
 		"Address of /healthz and /readyz.")
-	logging.BindFlags(flag.CommandLine)
-	flag.Parse()
-	return opts, logging
+	opts.logging.BindFlags(flags)
+	_ = flags.Parse(args)
+	return opts
 }
 
-func (o options) validate() error {
+func (o *options) validate() error {
 	var errs []error
 	for _, required := range []struct{ flag, value string }{
 		{"--operator-config", o.operatorConfig},
@@ -87,10 +92,14 @@ func (o options) validate() error {
 			errs = append(errs, fmt.Errorf("%s must be given", required.flag))
 		}
 	}
+	if o.logging.Level != nil && o.logging.Level.Enabled(bodiesLevel) {
+		errs = append(errs, fmt.Errorf("--zap-log-level must be below %d: from there on the client library logs what it sends "+
+			"and receives, credentials included", -bodiesLevel))
+	}
 	return errors.Join(errs...)
 }
 
-func run(opts options) error {
+func run(opts *options) error {
 	if err := opts.validate(); err != nil {
 		return err
 	}
@@ -126,7 +135,7 @@ func run(opts options) error {
 	return manager.Start(ctrl.SetupSignalHandler())
 }
 
-func newManager(restConfig *rest.Config, opts options, source *operatorconfig.Source) (ctrl.Manager, error) {
+func newManager(restConfig *rest.Config, opts *options, source *operatorconfig.Source) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("cannot build the scheme: %w", err)

@@ -80,7 +80,8 @@ func claimTemplate(in Input) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 		// The server fills this in. The list of templates is compared as a whole, so without it the live
 		// object would always look edited.
 		WithStatus(corev1ac.PersistentVolumeClaimStatus().WithPhase(corev1.ClaimPending))
-	claim.Namespace = nil // a template has none, and the constructor would send an empty one
+	// A template has no namespace, and live objects come without these two.
+	claim.Namespace, claim.APIVersion, claim.Kind = nil, nil, nil
 	return claim
 }
 

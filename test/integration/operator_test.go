@@ -86,7 +86,7 @@ func startOperator(ctx context.Context) (*operator, error) {
 		"--service-account="+operatorAccount,
 		"--metrics-bind-address="+o.metrics,
 		"--health-probe-bind-address="+o.health,
-		"--zap-log-level=9")
+		"--zap-log-level=7")
 	if err := o.start(); err != nil {
 		return nil, err
 	}
