@@ -7,37 +7,22 @@ package e2e
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 // Namespaces of the product itself.
 const (
-	systemNamespace = "subpool-system"
-	sharedNamespace = "subpool-gateway"
+	systemNamespace = harness.SystemNamespace
+	sharedNamespace = harness.SharedNamespace
 )
-
-// operatorUser is who the operator is to the API server.
-const operatorUser = "system:serviceaccount:" + systemNamespace + ":subpool-operator"
-
-// parallelTests is how many tests may run side by side unless -parallel says otherwise. They wait more than they compute,
-// so the number of processors is no measure; but Pods that start together on a small machine keep each other waiting.
-const parallelTests = 6
 
 // The node under test, and who acts on it.
 var (
@@ -55,11 +40,12 @@ func progress(format string, args ...any) {
 }
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	suite := harness.Suite{
-		Name:  "e2e",
-		Start: start,
-		Run:   func(l *harness.Lab) (int, error) { return run(m, l) },
+		Name: "e2e",
+		// Few, because Pods that start together on a small machine keep each other waiting.
+		Parallel: 6,
+		Start:    start,
+		Run:      func(l *harness.Lab) (int, error) { return run(m, l) },
 	}
 	os.Exit(suite.Main())
 }
@@ -105,53 +91,17 @@ func start(ctx context.Context, l *harness.Lab) error {
 // run runs the tests on a node that start has made.
 func run(m *testing.M, l *harness.Lab) (int, error) {
 	lab = l
-	if err := connect(context.Background()); err != nil {
+	cluster, err := lab.Connect(context.Background())
+	if err != nil {
 		return 1, err
 	}
-	if err := allowParallel(); err != nil {
-		return 1, err
-	}
+	admin, audit = cluster.Admin, cluster.Audit
 	code := m.Run()
 	progress("the tests have run")
 	if code == 0 {
 		return 0, nil
 	}
 	return code, describe(context.Background())
-}
-
-// connect makes the clients.
-func connect(ctx context.Context) error {
-	// Controller-runtime complains at length when nobody has said where its log goes.
-	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard)))
-	kubeconfig, err := lab.Kubeconfig(ctx)
-	if err != nil {
-		return err
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return fmt.Errorf("read the node's kubeconfig: %w", err)
-	}
-	config.QPS, config.Burst = -1, -1 // the tests poll a lot
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("build the scheme: %w", err)
-	}
-	admin, err = client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return fmt.Errorf("make a client for the administrator: %w", err)
-	}
-	audit = harness.NewAuditLog(kubeconfig, admin)
-	return nil
-}
-
-// allowParallel sets -parallel if the command line does not.
-func allowParallel() error {
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if given {
-		return nil
-	}
-	return flag.Set("test.parallel", fmt.Sprint(parallelTests))
 }
 
 // describe shows what a person needs to understand a failure; the node is gone afterwards.

@@ -14,13 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 const (
@@ -55,22 +54,12 @@ const (
 	managerPort     = 18317
 )
 
-func namespaceOf(poolID string) string { return "subpool-" + poolID }
+// namespaceOf has a short name here, since every test needs it.
+var namespaceOf = harness.NamespaceOf
 
 // newPool returns a small pool whose id begins with the given word and is not in use.
 func newPool(word string) *v1alpha1.SubPool {
-	resources := v1alpha1.ContainerResources{
-		Requests: v1alpha1.ComputeResources{CPU: resource.MustParse("50m"), Memory: resource.MustParse("64Mi")},
-		Limits:   v1alpha1.ComputeResources{CPU: resource.MustParse("1"), Memory: resource.MustParse("256Mi")},
-	}
-	return &v1alpha1.SubPool{
-		ObjectMeta: metav1.ObjectMeta{Name: word + "-" + rand.String(5)},
-		Spec: v1alpha1.SubPoolSpec{
-			Storage:    v1alpha1.StorageSpec{Size: resource.MustParse("1Gi")},
-			CPA:        v1alpha1.ContainerSpec{Image: cpaImage, Resources: resources},
-			CPAManager: v1alpha1.ContainerSpec{Image: managerImage, Resources: resources},
-		},
-	}
+	return harness.NewPool(word, cpaImage, managerImage, harness.Resources("50m", "64Mi", "1", "256Mi"))
 }
 
 // create makes an object and deletes it at the end of the test, without waiting for its end.

@@ -23,32 +23,20 @@ const (
 func TestSteadyPool(t *testing.T) {
 	t.Parallel()
 	id := createReady(t, newPool("steady"))
-	byOperator := func(c harness.Call) bool {
-		return c.User.Username == operatorUser && c.Write() && about(c, id)
+	writes := func(since harness.Mark) ([]harness.Call, error) {
+		return audit.OperatorCalls(t.Context(), since, func(c harness.Call) bool { return c.Write() && c.About(id) })
 	}
-	making, err := audit.Calls(t.Context(), 0, byOperator)
+	making, err := writes(0)
 	require.NoError(t, err)
 	require.NotEmpty(t, making, "control case: the log shows what the operator wrote to make the pool")
 
 	mark, err := audit.Mark(t.Context())
 	require.NoError(t, err)
 	assert.Never(t, func() bool {
-		early, err := audit.Calls(t.Context(), mark, byOperator)
+		early, err := writes(mark)
 		return err != nil || len(early) > 0
 	}, steadyWindow, steadyTick)
-	writes, err := audit.Calls(t.Context(), mark, byOperator)
+	all, err := writes(mark)
 	require.NoError(t, err)
-	require.Empty(t, writes)
-}
-
-// about tells whether the call is about the pool: its SubPool, its namespace or something in there.
-func about(c harness.Call, poolID string) bool {
-	switch c.ObjectRef.Resource {
-	case "subpools":
-		return c.ObjectRef.Name == poolID
-	case "namespaces":
-		return c.ObjectRef.Name == namespaceOf(poolID)
-	default:
-		return c.ObjectRef.Namespace == namespaceOf(poolID)
-	}
+	require.Empty(t, all)
 }

@@ -10,8 +10,8 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,13 +32,9 @@ const (
 
 // AuditLog is the API server's record of who asked for what.
 type AuditLog struct {
-	path  string
+	path string
+	// admin leaves marks in the log.
 	admin client.Client
-}
-
-// NewAuditLog returns the log of the lab with this kubeconfig. The client leaves marks in it.
-func NewAuditLog(kubeconfig string, admin client.Client) *AuditLog {
-	return &AuditLog{path: filepath.Join(filepath.Dir(kubeconfig), "audit.log"), admin: admin}
 }
 
 // Call is one request and how it was answered.
@@ -46,7 +42,8 @@ type Call struct {
 	Verb       string `json:"verb"`
 	RequestURI string `json:"requestURI"`
 	User       struct {
-		Username string `json:"username"`
+		Username string              `json:"username"`
+		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
 	ObjectRef struct {
 		Resource    string `json:"resource"`
@@ -68,12 +65,35 @@ func (c Call) String() string {
 // OK tells whether the API server did what it was asked for.
 func (c Call) OK() bool { return c.ResponseStatus.Code < http.StatusBadRequest }
 
-// Write tells whether the call asked for a change. Leases and reviews of others' rights are left out: they come by
-// themselves and change no pool.
+// Write tells whether the call asked for a change. Leases, Events and reviews of others' rights are left out: they come
+// by themselves and change no pool.
 func (c Call) Write() bool {
 	changing := []string{"create", "update", "patch", "delete", "deletecollection"}
-	aside := []string{"leases", "tokenreviews", "subjectaccessreviews"}
+	aside := []string{"leases", "events", "tokenreviews", "subjectaccessreviews"}
 	return slices.Contains(changing, c.Verb) && !slices.Contains(aside, c.ObjectRef.Resource)
+}
+
+// About tells whether the call is about the pool: its SubPool, its namespace or something in there.
+func (c Call) About(poolID string) bool {
+	switch c.ObjectRef.Resource {
+	case "subpools":
+		return c.ObjectRef.Name == poolID
+	case "namespaces":
+		return c.ObjectRef.Name == NamespaceOf(poolID)
+	default:
+		return c.ObjectRef.Namespace == NamespaceOf(poolID)
+	}
+}
+
+// TokenID returns the ID (claim "jti") of the ServiceAccount token that the call was made with. It tells apart processes
+// that share an account; it is empty for other users.
+func (c Call) TokenID() string {
+	for _, credential := range c.User.Extra["authentication.kubernetes.io/credential-id"] {
+		if id, ok := strings.CutPrefix(credential, "JTI="); ok {
+			return id
+		}
+	}
+	return ""
 }
 
 // Mark is a place in the log.
@@ -108,11 +128,17 @@ func (a *AuditLog) Mark(ctx context.Context) (Mark, error) {
 
 // Calls returns the calls since the mark that satisfy keep, in the order of their answers.
 func (a *AuditLog) Calls(ctx context.Context, since Mark, keep func(Call) bool) ([]Call, error) {
-	now, err := a.Mark(ctx)
-	if err != nil {
-		return nil, err
-	}
-	content, err := a.read(int64(since), int64(now))
+	return a.calls(ctx, since, "", keep)
+}
+
+// OperatorCalls is Calls for those of the operator.
+func (a *AuditLog) OperatorCalls(ctx context.Context, since Mark, keep func(Call) bool) ([]Call, error) {
+	return a.calls(ctx, since, OperatorUser, func(c Call) bool { return c.User.Username == OperatorUser && keep(c) })
+}
+
+// calls decodes only lines with the word, since most of the log is the tests' own polling.
+func (a *AuditLog) calls(ctx context.Context, since Mark, word string, keep func(Call) bool) ([]Call, error) {
+	content, err := a.Since(ctx, since)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +146,9 @@ func (a *AuditLog) Calls(ctx context.Context, since Mark, keep func(Call) bool) 
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, longestCall)
 	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(word)) {
+			continue
+		}
 		var call Call
 		if err := json.Unmarshal(lines.Bytes(), &call); err != nil {
 			return nil, fmt.Errorf("read the audit log %s: %w", a.path, err)
@@ -129,6 +158,15 @@ func (a *AuditLog) Calls(ctx context.Context, since Mark, keep func(Call) bool) 
 		}
 	}
 	return calls, lines.Err()
+}
+
+// Since returns the log's own text from the mark to a call that is made now.
+func (a *AuditLog) Since(ctx context.Context, mark Mark) ([]byte, error) {
+	now, err := a.Mark(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.read(int64(mark), int64(now))
 }
 
 func (a *AuditLog) read(from, to int64) ([]byte, error) {

@@ -16,20 +16,30 @@ type Lab struct {
 	name    string
 }
 
-// newLab finds the lab command: $LAB, or bin/lab seen from a folder of tests.
+// newLab finds the lab command.
 func newLab(name string) (*Lab, error) {
-	command := os.Getenv("LAB")
-	if command == "" {
-		command = "../../bin/lab"
-	}
-	command, err := filepath.Abs(command)
+	command, err := Program("LAB", "lab")
 	if err != nil {
-		return nil, fmt.Errorf("find the lab command: %w", err)
-	}
-	if _, err := os.Stat(command); err != nil {
-		return nil, fmt.Errorf("%w: build it with `make lab`, or set LAB to the program", err)
+		return nil, err
 	}
 	return &Lab{command: command, name: name}, nil
+}
+
+// Program returns the absolute path of a program of the project: what the environment variable says, or bin/NAME seen
+// from a folder of tests.
+func Program(variable, name string) (string, error) {
+	path := os.Getenv(variable)
+	if path == "" {
+		path = filepath.Join("../../bin", name)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the program %s: %w", name, err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w: build it with `make build lab`, or set %s to the program", err, variable)
+	}
+	return path, nil
 }
 
 // Up starts the lab and returns when it is ready. Progress goes to standard error.

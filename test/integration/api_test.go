@@ -84,7 +84,7 @@ func TestAPI02Refused(t *testing.T) {
 // submit asks the API server to judge a SubPool as kubectl does, and keeps nothing.
 func submit(t *testing.T, c apiCase) error {
 	t.Helper()
-	return cluster.admin.Create(t.Context(), c.pool.DeepCopy(),
+	return cluster.Admin.Create(t.Context(), c.pool.DeepCopy(),
 		client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 }
 

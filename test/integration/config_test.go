@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 const configKey = "config.yaml"
@@ -69,8 +70,8 @@ func TestBadOperatorConfiguration(t *testing.T) {
 	remove(t, doomed)
 	awaitGone(t, goneBudget, doomed)
 	requireGone(t, bareNamespace(doomed.Name))
-	untouched := operatorCalls(t, from, func(c call) bool {
-		return c.write() && c.about(running.Name) && c.ObjectRef.Resource != "subpools"
+	untouched := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.Write() && c.About(running.Name) && c.ObjectRef.Resource != "subpools"
 	})
 	assert.Empty(t, untouched)
 
@@ -103,12 +104,12 @@ func operatorConfigMap(t *testing.T) *corev1.ConfigMap {
 func putConfig(t *testing.T, data map[string]string) {
 	t.Helper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: operatorConfig}}
-	require.NoError(t, client.IgnoreNotFound(cluster.admin.Delete(background, config)))
+	require.NoError(t, client.IgnoreNotFound(cluster.Admin.Delete(background, config)))
 	if data == nil {
 		return
 	}
 	config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: operatorConfig}}
 	config.Immutable = ptr.To(true)
 	config.Data = data
-	require.NoError(t, cluster.admin.Create(background, config))
+	require.NoError(t, cluster.Admin.Create(background, config))
 }

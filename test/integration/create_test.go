@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 func TestCreateMakesEveryObject(t *testing.T) {
@@ -111,7 +112,7 @@ func requireScriptMounted(t *testing.T, pool *v1alpha1.SubPool) {
 func scriptOf(t *testing.T, pool *v1alpha1.SubPool) *corev1.ConfigMap {
 	t.Helper()
 	maps := &corev1.ConfigMapList{}
-	require.NoError(t, cluster.admin.List(t.Context(), maps, client.InNamespace(namespaceOf(pool.Name)),
+	require.NoError(t, cluster.Admin.List(t.Context(), maps, client.InNamespace(namespaceOf(pool.Name)),
 		client.MatchingLabels{v1alpha1.LabelPool: pool.Name}))
 	require.Len(t, maps.Items, 1)
 	require.True(t, strings.HasPrefix(maps.Items[0].Name, "initialize-"))
@@ -146,7 +147,7 @@ func TestCreateOrder(t *testing.T) {
 
 	var order []string
 	for _, c := range operatorWrites(t, from, pool.Name) {
-		if kind := c.ObjectRef.Resource; c.ok() && kind != "subpools" && !slices.Contains(order, kind) {
+		if kind := c.ObjectRef.Resource; c.OK() && kind != "subpools" && !slices.Contains(order, kind) {
 			order = append(order, kind)
 		}
 	}
@@ -168,7 +169,7 @@ func TestCreateLabelsNamespaceAtOnce(t *testing.T) {
 	pool := newPool("labels")
 	ctx, cancel := context.WithTimeout(t.Context(), readyBudget)
 	defer cancel()
-	events, err := cluster.admin.Watch(ctx, &corev1.NamespaceList{}, client.MatchingFieldsSelector{
+	events, err := cluster.Admin.Watch(ctx, &corev1.NamespaceList{}, client.MatchingFieldsSelector{
 		Selector: fields.OneTermEqualSelector(metav1.ObjectNameField, namespaceOf(pool.Name)),
 	})
 	require.NoError(t, err)
@@ -215,7 +216,7 @@ func TestRES01PodPassesAdmission(t *testing.T) {
 			Name: "shell", Image: cpaImage, SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
 		}}},
 	}
-	refusal = cluster.admin.Create(t.Context(), privileged, client.DryRunAll)
+	refusal = cluster.Admin.Create(t.Context(), privileged, client.DryRunAll)
 	require.True(t, apierrors.IsForbidden(refusal), "%v", refusal)
 	require.ErrorContains(t, refusal, "PodSecurity")
 
@@ -234,7 +235,7 @@ func TestRES01PodPassesAdmission(t *testing.T) {
 			},
 		},
 	}
-	refusal = cluster.admin.Create(t.Context(), unbounded, client.DryRunAll)
+	refusal = cluster.Admin.Create(t.Context(), unbounded, client.DryRunAll)
 	require.True(t, apierrors.IsForbidden(refusal), "%v", refusal)
 	require.ErrorContains(t, refusal, "failed quota: pool")
 }
@@ -256,8 +257,8 @@ func TestCFG02Credentials(t *testing.T) {
 			require.False(t, seen[value], "%s of pool %s is a value that was there before", key, pool.Name)
 			seen[value] = true
 		}
-		writes := operatorCalls(t, from, func(c call) bool {
-			return c.write() && c.ok() && c.about(pool.Name) && c.ObjectRef.Resource == "secrets"
+		writes := operatorCalls(t, from, func(c harness.Call) bool {
+			return c.Write() && c.OK() && c.About(pool.Name) && c.ObjectRef.Resource == "secrets"
 		})
 		require.Len(t, writes, 1)
 		assert.Equal(t, "create", writes[0].Verb)

@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 func remove(t *testing.T, object client.Object) {
 	t.Helper()
-	require.NoError(t, cluster.admin.Delete(t.Context(), object))
+	require.NoError(t, cluster.Admin.Delete(t.Context(), object))
 }
 
 // bareNamespace names a pool's namespace.
@@ -37,13 +38,13 @@ func TestDeleteRemovesEverything(t *testing.T) {
 	awaitGone(t, goneBudget, pool)
 	requireGone(t, bareNamespace(pool.Name))
 
-	shared := operatorCalls(t, from, func(c call) bool {
-		return c.write() && (c.ObjectRef.Namespace == systemNamespace || c.ObjectRef.Namespace == sharedNamespace ||
+	shared := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.Write() && (c.ObjectRef.Namespace == systemNamespace || c.ObjectRef.Namespace == sharedNamespace ||
 			c.ObjectRef.Name == systemNamespace || c.ObjectRef.Name == sharedNamespace)
 	})
 	assert.Empty(t, shared, "the namespaces that belong to no pool are not touched")
-	deletions := operatorCalls(t, from, func(c call) bool {
-		return c.about(pool.Name) && c.Verb == "delete" && c.ok()
+	deletions := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.About(pool.Name) && c.Verb == "delete" && c.OK()
 	})
 	require.Len(t, deletions, 1, "Kubernetes' own controller empties the namespace")
 	assert.Equal(t, "namespaces", deletions[0].ObjectRef.Resource)
@@ -56,11 +57,11 @@ func TestDeleteStopsTheWorkloadFirst(t *testing.T) {
 	pool := createReady(t, "stop")
 	remove(t, pool)
 	awaitGone(t, goneBudget, pool)
-	scaled := operatorCalls(t, from, func(c call) bool {
-		return c.about(pool.Name) && c.Verb == "patch" && c.ObjectRef.Resource == "statefulsets" && c.ok()
+	scaled := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.About(pool.Name) && c.Verb == "patch" && c.ObjectRef.Resource == "statefulsets" && c.OK()
 	})
-	deleted := operatorCalls(t, from, func(c call) bool {
-		return c.about(pool.Name) && c.Verb == "delete" && c.ObjectRef.Resource == "namespaces"
+	deleted := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.About(pool.Name) && c.Verb == "delete" && c.ObjectRef.Resource == "namespaces"
 	})
 	require.NotEmpty(t, scaled)
 	require.NotEmpty(t, deleted)
@@ -117,11 +118,11 @@ func TestDEL03ForeignNamespace(t *testing.T) {
 				assert.Nil(t, object.GetDeletionTimestamp(), "%T", object)
 				assert.Empty(t, object.GetOwnerReferences(), "%T", object)
 			}
-			written := operatorCalls(t, from, func(c call) bool {
-				return c.write() && c.ok() && c.about(pool.Name) && c.ObjectRef.Resource != "subpools"
+			written := operatorCalls(t, from, func(c harness.Call) bool {
+				return c.Write() && c.OK() && c.About(pool.Name) && c.ObjectRef.Resource != "subpools"
 			})
 			assert.Empty(t, written)
-			inside := operatorCalls(t, from, func(c call) bool {
+			inside := operatorCalls(t, from, func(c harness.Call) bool {
 				return c.ObjectRef.Namespace == namespace.Name && c.ObjectRef.Resource != "namespaces"
 			})
 			assert.Empty(t, inside, "not even read")
@@ -150,8 +151,8 @@ func TestDEL05ForeignFinalizer(t *testing.T) {
 
 	release()
 	awaitGone(t, 30*time.Second, pool)
-	forced := operatorCalls(t, from, func(c call) bool {
-		return c.about(pool.Name) && (c.ObjectRef.Subresource == "finalize" || c.ObjectRef.Name == "holder")
+	forced := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.About(pool.Name) && (c.ObjectRef.Subresource == "finalize" || c.ObjectRef.Name == "holder")
 	})
 	assert.Empty(t, forced)
 }
@@ -173,8 +174,8 @@ func TestDEL06NamespaceDeleted(t *testing.T) {
 	assert.Equal(t, v1alpha1.ReasonNamespaceTerminating, ready.Reason)
 	assert.Contains(t, ready.Message, "new credentials")
 	assert.NotNil(t, poolNamespace(t, pool).DeletionTimestamp)
-	dying := operatorCalls(t, from, func(c call) bool {
-		return c.write() && c.about(pool.Name) && c.ObjectRef.Resource != "subpools"
+	dying := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.Write() && c.About(pool.Name) && c.ObjectRef.Resource != "subpools"
 	})
 	assert.Empty(t, dying, "nothing is written into a namespace that goes away")
 	assert.Contains(t, warnings(t, pool), v1alpha1.ReasonNamespaceTerminating)
@@ -200,7 +201,7 @@ func TestDEL07DeleteAndCreateAgain(t *testing.T) {
 	for round := range rounds {
 		pool := newPool("")
 		pool.Name = id
-		require.NoError(t, cluster.admin.Create(t.Context(), pool))
+		require.NoError(t, cluster.Admin.Create(t.Context(), pool))
 		awaitReady(t, pool)
 		uids := uidsOf(t, pool)
 		for _, fresh := range []string{uids.namespace, uids.secret, uids.claim, string(credentials(t, pool).Data["cpa_client_key"])} {
@@ -211,7 +212,7 @@ func TestDEL07DeleteAndCreateAgain(t *testing.T) {
 		if round%2 == 0 {
 			early := newPool("")
 			early.Name = id
-			err := cluster.admin.Create(t.Context(), early)
+			err := cluster.Admin.Create(t.Context(), early)
 			require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
 		}
 		awaitGone(t, goneBudget, pool)
@@ -225,8 +226,8 @@ func TestDEL01SameNameNewUID(t *testing.T) {
 	before := uidsOf(t, pool)
 	stopOperator(t)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	require.NoError(t, cluster.admin.Patch(t.Context(), pool, patch))
-	require.NoError(t, cluster.admin.Delete(t.Context(), pool, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), pool, patch))
+	require.NoError(t, cluster.Admin.Delete(t.Context(), pool, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	awaitGone(t, goneBudget, pool)
 
 	second := newPool("")

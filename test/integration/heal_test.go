@@ -97,7 +97,7 @@ func healsDeletion(t *testing.T, object client.Object) {
 	t.Helper()
 	get(t, object)
 	old := object.GetUID()
-	require.NoError(t, cluster.admin.Delete(t.Context(), object))
+	require.NoError(t, cluster.Admin.Delete(t.Context(), object))
 	eventually(t, healBudget, func(c *assert.CollectT) {
 		get(c, object)
 		assert.NotEqual(c, old, object.GetUID())
@@ -110,7 +110,7 @@ func healsEdit(t *testing.T, object client.Object, edit func(client.Object)) {
 	get(t, object)
 	before := object.DeepCopyObject().(client.Object)
 	edit(object)
-	require.NoError(t, cluster.admin.Patch(t.Context(), object, client.MergeFrom(before)))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), object, client.MergeFrom(before)))
 	require.NotEqual(t, before.GetResourceVersion(), object.GetResourceVersion(), "the edit changed something")
 	want := content(before)
 	eventually(t, healBudget, func(c *assert.CollectT) {
@@ -138,7 +138,7 @@ func keepsForeignMarks(t *testing.T, object client.Object, edit func(client.Obje
 	before := object.DeepCopyObject().(client.Object)
 	object.SetLabels(replaced(object.GetLabels(), "example.org/team", "a"))
 	object.SetAnnotations(replaced(object.GetAnnotations(), "example.org/note", "ours"))
-	require.NoError(t, cluster.admin.Patch(t.Context(), object, client.MergeFrom(before)))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), object, client.MergeFrom(before)))
 	healsEdit(t, object, edit)
 	assert.Equal(t, "a", object.GetLabels()["example.org/team"])
 	assert.Equal(t, "ours", object.GetAnnotations()["example.org/note"])
@@ -151,11 +151,11 @@ func TestCFG01SecretLostOrEdited(t *testing.T) {
 	secret := credentials(t, pool)
 	base := secret.DeepCopy()
 	secret.Data["cpa_client_key"] = []byte("chosen by hand")
-	err := cluster.admin.Patch(t.Context(), secret, client.MergeFrom(base))
+	err := cluster.Admin.Patch(t.Context(), secret, client.MergeFrom(base))
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.ErrorContains(t, err, "immutable")
 
-	require.NoError(t, cluster.admin.Delete(t.Context(), base))
+	require.NoError(t, cluster.Admin.Delete(t.Context(), base))
 	eventually(t, readyBudget, func(c *assert.CollectT) {
 		fresh := credentials(c, pool)
 		for key, value := range base.Data {
@@ -174,7 +174,7 @@ func TestSTA01PodDeleted(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: in(pool, "runtime-0")}
 	get(t, pod)
 	old := pod.UID
-	require.NoError(t, cluster.admin.Delete(t.Context(), pod))
+	require.NoError(t, cluster.Admin.Delete(t.Context(), pod))
 	eventually(t, readyBudget, func(c *assert.CollectT) {
 		get(c, pod)
 		assert.NotEqual(c, old, pod.UID)
@@ -211,7 +211,7 @@ func warnings(t require.TestingT, pool *v1alpha1.SubPool) []string {
 func poolEvents(t require.TestingT, pool *v1alpha1.SubPool) []corev1.Event {
 	var found []corev1.Event
 	events := &corev1.EventList{}
-	require.NoError(t, cluster.admin.List(background, events, client.InNamespace(metav1.NamespaceDefault)))
+	require.NoError(t, cluster.Admin.List(background, events, client.InNamespace(metav1.NamespaceDefault)))
 	for i := range events.Items {
 		if events.Items[i].InvolvedObject.UID == pool.UID {
 			found = append(found, events.Items[i])

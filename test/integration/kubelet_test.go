@@ -37,12 +37,12 @@ type kubelet struct{ client.Client }
 // startKubelet returns when the kubelet's node exists; it acts until ctx ends.
 func startKubelet(ctx context.Context) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
-	if err := cluster.admin.Create(ctx, node); err != nil {
+	if err := cluster.Admin.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create the node: %w", err)
 	}
 	pools := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.LabelManagedValue})
-	manager, err := ctrl.NewManager(cluster.config, ctrl.Options{
-		Scheme:  cluster.admin.Scheme(),
+	manager, err := ctrl.NewManager(cluster.Config, ctrl.Options{
+		Scheme:  cluster.Admin.Scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:   cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: pools}}},
 	})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 const (
@@ -36,10 +38,10 @@ func TestCTL04Leadership(t *testing.T) {
 	// One after the other, never mixed.
 	order := []*operator{first, second, third}
 	var turns []*operator
-	writes := operatorCalls(t, from, call.write)
-	slices.SortStableFunc(writes, func(a, b call) int { return a.Received.Compare(b.Received.Time) })
+	writes := operatorCalls(t, from, harness.Call.Write)
+	slices.SortStableFunc(writes, func(a, b harness.Call) int { return a.Received.Compare(b.Received.Time) })
 	for _, c := range writes {
-		by := order[slices.IndexFunc(order, c.by)]
+		by := order[slices.IndexFunc(order, func(o *operator) bool { return o.tokenID == c.TokenID() })]
 		if len(turns) == 0 || turns[len(turns)-1] != by {
 			turns = append(turns, by)
 		}
@@ -57,9 +59,9 @@ func startStandby(t *testing.T, leader *operator) *operator {
 	return standby
 }
 
-func writesOf(t *testing.T, from int64, process *operator) []call {
+func writesOf(t *testing.T, since harness.Mark, process *operator) []harness.Call {
 	t.Helper()
-	return operatorCalls(t, from, func(c call) bool { return c.write() && c.by(process) })
+	return operatorCalls(t, since, func(c harness.Call) bool { return c.Write() && c.TokenID() == process.tokenID })
 }
 
 // awaitActs waits until somebody begins to build a new pool.

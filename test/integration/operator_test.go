@@ -23,12 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 const (
-	operatorAccount = "subpool-operator"
+	operatorAccount = harness.OperatorAccount
 	operatorConfig  = "subpool-operator-config-v1"
-	operatorUser    = "system:serviceaccount:" + systemNamespace + ":" + operatorAccount
 
 	// startBudget and stopBudget bound how long the operator's process takes to answer, and to end.
 	startBudget = 30 * time.Second
@@ -42,8 +43,8 @@ const (
 type operator struct {
 	cmd    *exec.Cmd
 	folder string
-	// credential identifies the token of this process, and with it the process, in the audit log.
-	credential string
+	// tokenID identifies the token of this process, and with it the process, in the audit log.
+	tokenID string
 	// metrics and health are addresses of the two HTTP servers.
 	metrics, health string
 
@@ -54,7 +55,7 @@ type operator struct {
 
 // startOperator returns when the process answers on /readyz. It logs all it can.
 func startOperator(ctx context.Context) (*operator, error) {
-	program, err := program("MANAGER", "../../bin/manager")
+	program, err := harness.Program("MANAGER", "manager")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func startOperator(ctx context.Context) (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.credential, err = credentialOf(token); err != nil {
+	if o.tokenID, err = tokenID(token); err != nil {
 		return nil, err
 	}
 	if err := writeKubeconfig(o.file("kubeconfig"), token); err != nil {
@@ -201,14 +202,14 @@ func (o *operator) logTail() string {
 func requestToken(ctx context.Context, namespace, name string) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request := &authenticationv1.TokenRequest{}
-	if err := cluster.admin.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := cluster.Admin.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("request a token for ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	return request.Status.Token, nil
 }
 
-// credentialOf returns what the audit log says of requests with the token.
-func credentialOf(token string) (string, error) {
+// tokenID returns what the audit log says of requests with the token.
+func tokenID(token string) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return "", errors.New("a ServiceAccount's token is not a JWT")
@@ -223,7 +224,7 @@ func credentialOf(token string) (string, error) {
 	if err := json.Unmarshal(payload, &claims); err != nil {
 		return "", fmt.Errorf("decode a ServiceAccount's token: %w", err)
 	}
-	return "JTI=" + claims.ID, nil
+	return claims.ID, nil
 }
 
 // writeKubeconfig writes a file that only its owner can read.
@@ -231,9 +232,9 @@ func writeKubeconfig(path, token string) error {
 	const name = "operator"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{
-		Server:                   cluster.config.Host,
-		CertificateAuthority:     cluster.config.CAFile,
-		CertificateAuthorityData: cluster.config.CAData,
+		Server:                   cluster.Config.Host,
+		CertificateAuthority:     cluster.Config.CAFile,
+		CertificateAuthorityData: cluster.Config.CAData,
 	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}

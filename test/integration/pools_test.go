@@ -12,12 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 // background is for what also happens after a test's own context has ended.
@@ -45,30 +44,20 @@ const (
 	managerImage = "registry.example.invalid/subrelay/cpa-manager:v1"
 )
 
-func namespaceOf(poolID string) string { return "subpool-" + poolID }
+// namespaceOf has a short name here, since every test needs it.
+var namespaceOf = harness.NamespaceOf
 
 // newPool returns a small pool whose id begins with the given word and is not in use.
 func newPool(word string) *v1alpha1.SubPool {
-	resources := v1alpha1.ContainerResources{
-		Requests: v1alpha1.ComputeResources{CPU: resource.MustParse("100m"), Memory: resource.MustParse("128Mi")},
-		Limits:   v1alpha1.ComputeResources{CPU: resource.MustParse("200m"), Memory: resource.MustParse("256Mi")},
-	}
-	return &v1alpha1.SubPool{
-		ObjectMeta: metav1.ObjectMeta{Name: word + "-" + rand.String(5)},
-		Spec: v1alpha1.SubPoolSpec{
-			Storage:    v1alpha1.StorageSpec{Size: resource.MustParse("1Gi")},
-			CPA:        v1alpha1.ContainerSpec{Image: cpaImage, Resources: resources},
-			CPAManager: v1alpha1.ContainerSpec{Image: managerImage, Resources: resources},
-		},
-	}
+	return harness.NewPool(word, cpaImage, managerImage, harness.Resources("100m", "128Mi", "200m", "256Mi"))
 }
 
 // create makes an object and deletes it at the end of the test, without waiting for its end.
 func create(t *testing.T, object client.Object) {
 	t.Helper()
-	require.NoError(t, cluster.admin.Create(t.Context(), object))
+	require.NoError(t, cluster.Admin.Create(t.Context(), object))
 	t.Cleanup(func() {
-		err := cluster.admin.Delete(background, object)
+		err := cluster.Admin.Delete(background, object)
 		assert.NoError(t, client.IgnoreNotFound(err))
 	})
 }
@@ -84,7 +73,7 @@ func createReady(t *testing.T, word string) *v1alpha1.SubPool {
 
 // get reads an object anew.
 func get(t require.TestingT, object client.Object) {
-	require.NoError(t, cluster.admin.Get(background, client.ObjectKeyFromObject(object), object))
+	require.NoError(t, cluster.Admin.Get(background, client.ObjectKeyFromObject(object), object))
 }
 
 // eventually waits until check reports no failure.
@@ -133,7 +122,7 @@ func change(t *testing.T, pool *v1alpha1.SubPool, edit func(*v1alpha1.SubPoolSpe
 	t.Helper()
 	base := pool.DeepCopy()
 	edit(&pool.Spec)
-	require.NoError(t, cluster.admin.Patch(t.Context(), pool, client.MergeFrom(base)))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), pool, client.MergeFrom(base)))
 }
 
 // in returns where an object of the pool is.
@@ -143,7 +132,7 @@ func in(pool *v1alpha1.SubPool, name string) metav1.ObjectMeta {
 
 // requireGone checks that an object does not exist.
 func requireGone(t require.TestingT, object client.Object) {
-	err := cluster.admin.Get(background, client.ObjectKeyFromObject(object), object)
+	err := cluster.Admin.Get(background, client.ObjectKeyFromObject(object), object)
 	require.True(t, apierrors.IsNotFound(err), "%T %s should be gone: %v", object, client.ObjectKeyFromObject(object), err)
 }
 
@@ -179,10 +168,10 @@ func hold(t *testing.T, pool *v1alpha1.SubPool) (release func()) {
 	t.Helper()
 	holder := &corev1.ConfigMap{ObjectMeta: in(pool, "holder")}
 	holder.Finalizers = []string{foreignFinalizer}
-	require.NoError(t, cluster.admin.Create(t.Context(), holder))
+	require.NoError(t, cluster.Admin.Create(t.Context(), holder))
 	release = func() {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-		err := cluster.admin.Patch(background, holder, patch)
+		err := cluster.Admin.Patch(background, holder, patch)
 		assert.NoError(t, client.IgnoreNotFound(err))
 	}
 	t.Cleanup(release)

@@ -152,20 +152,20 @@ func awaitProxy(t *testing.T, pool *v1alpha1.SubPool, ready bool) {
 func putSlices(t *testing.T, slices ...*discoveryv1.EndpointSlice) {
 	t.Helper()
 	old := &discoveryv1.EndpointSliceList{}
-	require.NoError(t, cluster.admin.List(background, old, client.InNamespace(sharedNamespace)))
+	require.NoError(t, cluster.Admin.List(background, old, client.InNamespace(sharedNamespace)))
 	for i := range old.Items {
 		if old.Items[i].Labels[discoveryv1.LabelManagedBy] == "" {
-			require.NoError(t, cluster.admin.Delete(background, &old.Items[i]))
+			require.NoError(t, cluster.Admin.Delete(background, &old.Items[i]))
 		}
 	}
 	for _, slice := range slices {
-		require.NoError(t, cluster.admin.Create(background, slice.DeepCopy()))
+		require.NoError(t, cluster.Admin.Create(background, slice.DeepCopy()))
 	}
 }
 
 // putService replaces the shared proxy's Service.
 func putService(t *testing.T, service *corev1.Service) {
 	t.Helper()
-	require.NoError(t, client.IgnoreNotFound(cluster.admin.Delete(background, mihomoService())))
-	require.NoError(t, cluster.admin.Create(background, service))
+	require.NoError(t, client.IgnoreNotFound(cluster.Admin.Delete(background, mihomoService())))
+	require.NoError(t, cluster.Admin.Create(background, service))
 }

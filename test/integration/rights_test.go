@@ -14,18 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 // asOperator returns a client with the operator's rights. It impersonates, so its calls do not count as the operator's
 // in the audit log.
 func asOperator(t *testing.T) client.Client {
 	t.Helper()
-	config := rest.CopyConfig(cluster.config)
+	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: operatorUser,
+		UserName: harness.OperatorUser,
 		Groups:   []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + systemNamespace},
 	}
-	operator, err := client.New(config, client.Options{Scheme: cluster.admin.Scheme()})
+	operator, err := client.New(config, client.Options{Scheme: cluster.Admin.Scheme()})
 	require.NoError(t, err)
 	return operator
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 // stopOperator stops the shared operator until runOperator, at the latest until the end of the test.
@@ -47,7 +49,7 @@ func TestROL01SteadyPoolIsNotWritten(t *testing.T) {
 	defer pace.Stop()
 	for touch := range touches {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.org/touch":"%d"}}}`, touch)
-		require.NoError(t, cluster.admin.Patch(t.Context(), pool, client.RawPatch(types.MergePatchType, patch)))
+		require.NoError(t, cluster.Admin.Patch(t.Context(), pool, client.RawPatch(types.MergePatchType, patch)))
 		if touch == touches/3 || touch == touches*2/3 {
 			stopOperator(t)
 			runOperator(t)
@@ -58,8 +60,8 @@ func TestROL01SteadyPoolIsNotWritten(t *testing.T) {
 
 	assert.Empty(t, operatorWrites(t, from, pool.Name))
 	assert.Equal(t, generations, generationsOf(t, poolObjects(t, pool)))
-	looked := operatorCalls(t, from, func(c call) bool {
-		return c.about(pool.Name) && c.ObjectRef.Resource == "secrets" && c.Verb == "get" && c.ok()
+	looked := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.About(pool.Name) && c.ObjectRef.Resource == "secrets" && c.Verb == "get" && c.OK()
 	})
 	assert.NotEmpty(t, looked, "the operator did look at the pool")
 }

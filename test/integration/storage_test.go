@@ -26,18 +26,18 @@ var sizeChanges = map[string]func(t *testing.T, pool *v1alpha1.SubPool, size any
 		t.Helper()
 		patch, err := runtime.Encode(unstructured.UnstructuredJSONScheme, sizeOnly(pool, size))
 		require.NoError(t, err)
-		return cluster.admin.Patch(t.Context(), pool.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+		return cluster.Admin.Patch(t.Context(), pool.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	},
 	"replace": func(t *testing.T, pool *v1alpha1.SubPool, size any) error {
 		t.Helper()
 		object := sizeOnly(pool, nil)
 		get(t, object)
 		require.NoError(t, unstructured.SetNestedField(object.Object, size, "spec", "storage", "size"))
-		return cluster.admin.Update(t.Context(), object)
+		return cluster.Admin.Update(t.Context(), object)
 	},
 	"apply": func(t *testing.T, pool *v1alpha1.SubPool, size any) error {
 		t.Helper()
-		return cluster.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sizeOnly(pool, size)),
+		return cluster.Admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sizeOnly(pool, size)),
 			client.FieldOwner("somebody"), client.ForceOwnership)
 	},
 }
@@ -77,7 +77,7 @@ func TestSTO02SizeIsImmutable(t *testing.T) {
 			})
 			awaitReady(t, pool)
 			for _, c := range operatorWrites(t, from, pool.Name) {
-				assert.True(t, c.ok(), "%s", c)
+				assert.True(t, c.OK(), "%s", c)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestSTO02SpellingsSettle(t *testing.T) {
 	get(t, workload)
 	base := workload.DeepCopy()
 	workload.Labels["example.org/team"] = "a"
-	require.NoError(t, cluster.admin.Patch(t.Context(), workload, client.MergeFrom(base)))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), workload, client.MergeFrom(base)))
 	awaitOperator(t)
 	assert.Empty(t, operatorWrites(t, from, pool.Name), "the operator looks at the pool and finds nothing to do")
 }

@@ -53,7 +53,7 @@ func TestSTA04SuspendAndResume(t *testing.T) {
 	get(t, workload)
 	base := workload.DeepCopy()
 	workload.Spec.Replicas = ptr.To[int32](1)
-	require.NoError(t, cluster.admin.Patch(t.Context(), workload, client.MergeFrom(base)))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), workload, client.MergeFrom(base)))
 	eventually(t, readyBudget, func(c *assert.CollectT) {
 		get(c, workload)
 		assert.Equal(c, ptr.To[int32](0), workload.Spec.Replicas)
