@@ -94,9 +94,7 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if err := r.report(ctx, pool, assess(seen, outcome)); err != nil {
 		return ctrl.Result{}, err
 	}
-	if outcome.credentialsMade {
-		r.tellCredentials(seen)
-	}
+	r.tellOutcome(seen, outcome)
 	return ctrl.Result{RequeueAfter: outcome.retryAfter}, outcome.err
 }
 

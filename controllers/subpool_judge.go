@@ -23,6 +23,7 @@ var checks = []func(*observation) *blocker{
 	configurationUsable,
 	namespaceOurs,
 	namespaceAlive,
+	resourcesConsistent,
 	withinEnvelope,
 	credentialsUsable,
 }
@@ -59,6 +60,26 @@ func namespaceAlive(seen *observation) *blocker {
 	return &blocker{v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
 		"Namespace %s is being deleted, and with it the pool's data and credentials. The pool is built anew, "+
 			"empty and with new credentials, when it is gone.%s", seen.namespace.Name, remains(seen.namespace)), false}
+}
+
+// resourcesConsistent repeats the rules of the schema, for a SubPool that was stored before the schema had them: the
+// API server would refuse its Pod with less helpful words.
+func resourcesConsistent(seen *observation) *blocker {
+	for _, container := range []struct {
+		field     string
+		resources *v1alpha1.ContainerResources
+	}{
+		{"spec.cpa.resources", &seen.pool.Spec.CPA.Resources},
+		{"spec.cpaManager.resources", &seen.pool.Spec.CPAManager.Resources},
+	} {
+		requests, limits := &container.resources.Requests, &container.resources.Limits
+		if requests.CPU.Sign() <= 0 || requests.Memory.Sign() <= 0 ||
+			requests.CPU.Cmp(limits.CPU) > 0 || requests.Memory.Cmp(limits.Memory) > 0 {
+			return &blocker{v1alpha1.ReasonInvalidPoolResources, fmt.Sprintf(
+				"%s must have requests above 0 and not above its limits, for cpu and memory: correct the SubPool", container.field), true}
+		}
+	}
+	return nil
 }
 
 // withinEnvelope compares what the pool asks for with the most that one pool may have.

@@ -3,6 +3,7 @@ package controllers
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,7 @@ func healthy(t *testing.T) *observation {
 	pool.UID, pool.Generation = poolUID, 3
 	return &observation{
 		pool:       pool,
+		now:        time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 		config:     &operatorconfig.Snapshot{Config: config, Name: manifest.Name, Hash: "0123456789abcdef"},
 		live:       apply.Live{},
 		proxy:      &subpool.Proxy{Port: 7890},
@@ -81,8 +83,15 @@ func TestJudge(t *testing.T) {
 				Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "pods. has 1 resource instances",
 			}}
 		}, v1alpha1.ReasonNamespaceTerminating, false, []string{"built anew", "pods. has 1 resource instances"}},
+		"request above limit": {func(o *observation) {
+			o.pool.Spec.CPAManager.Resources.Requests.Memory = resource.MustParse("1Gi")
+		}, v1alpha1.ReasonInvalidPoolResources, true, []string{"spec.cpaManager.resources"}},
+		"nothing requested": {func(o *observation) {
+			o.pool.Spec.CPA.Resources.Requests.CPU = resource.Quantity{}
+		}, v1alpha1.ReasonInvalidPoolResources, true, []string{"spec.cpa.resources"}},
 		"too much CPU": {func(o *observation) {
 			o.pool.Spec.CPA.Resources.Requests.CPU = resource.MustParse("3900m")
+			o.pool.Spec.CPA.Resources.Limits.CPU = resource.MustParse("3900m")
 		}, v1alpha1.ReasonResourcesExceedBaseline, true, []string{"requests.cpu 4100m > 4", "subpool-operator-config-v1"}},
 		"too much of everything": {func(o *observation) {
 			o.pool.Spec.Storage.Size = resource.MustParse("101Gi")

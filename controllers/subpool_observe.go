@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ import (
 // functions of it alone.
 type observation struct {
 	pool *v1alpha1.SubPool
+	now  time.Time
 
 	// config is nil while the operator configuration is unusable; then configProblem says why.
 	config        *operatorconfig.Snapshot
@@ -38,9 +40,13 @@ type observation struct {
 
 	// live are the pool's objects but Secret, Pod and volume claim.
 	live     apply.Live
+	quota    *corev1.ResourceQuota
 	workload *appsv1.StatefulSet
 	pod      *corev1.Pod
 	claim    *corev1.PersistentVolumeClaim
+
+	// warning is the newest Event that says why the Pod cannot be made or cannot start.
+	warning *corev1.Event
 
 	// credentials is nil when the Secret does not exist, or cannot be read yet because the access granted
 	// by the namespace's RoleBinding is not there.
@@ -70,7 +76,7 @@ func (o *observation) hasService(name string) bool {
 
 // observe reads the pool's world: from the cache, but for the Secret.
 func (r *SubPoolReconciler) observe(ctx context.Context, pool *v1alpha1.SubPool) (*observation, error) {
-	seen := &observation{pool: pool, live: apply.Live{}}
+	seen := &observation{pool: pool, now: time.Now(), live: apply.Live{}}
 	if err := r.observeConfig(ctx, seen); err != nil {
 		return nil, err
 	}
@@ -116,8 +122,15 @@ func (r *SubPoolReconciler) observeNamespace(ctx context.Context, seen *observat
 			return err
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
-			if workload, ok := item.(*appsv1.StatefulSet); ok && workload.Name == subpool.RuntimeName {
-				seen.workload = workload
+			switch typed := item.(type) {
+			case *appsv1.StatefulSet:
+				if typed.Name == subpool.RuntimeName {
+					seen.workload = typed
+				}
+			case *corev1.ResourceQuota:
+				if typed.Name == subpool.QuotaName {
+					seen.quota = typed
+				}
 			}
 			return seen.live.Add(r.Scheme(), item.(client.Object))
 		})
@@ -125,7 +138,10 @@ func (r *SubPoolReconciler) observeNamespace(ctx context.Context, seen *observat
 			return err
 		}
 	}
-	return r.observeRuntime(ctx, seen, name)
+	if err := r.observeRuntime(ctx, seen, name); err != nil {
+		return err
+	}
+	return r.observeWarning(ctx, seen)
 }
 
 func (r *SubPoolReconciler) observeRuntime(ctx context.Context, seen *observation, namespace string) error {
@@ -152,6 +168,53 @@ func (r *SubPoolReconciler) observeRuntime(ctx context.Context, seen *observatio
 		return nil // the RoleBinding that allows it is missing, or too new for the server to honour it
 	}
 	return err
+}
+
+// warningAge is how old a StatefulSet or Pod must be before its Events are read: whatever goes well is further by then.
+const warningAge = 5 * time.Second
+
+// observeWarning reads, when the Pod is missing or does not start, the newest Event that says why: such refusals stand
+// nowhere else.
+func (r *SubPoolReconciler) observeWarning(ctx context.Context, seen *observation) error {
+	var about client.Object
+	kind, reasons := "StatefulSet", createReasons
+	switch {
+	case seen.workload == nil || seen.pool.Spec.Suspend:
+		return nil
+	case seen.pod == nil:
+		about = seen.workload
+	case aboutToStart(seen.pod):
+		about, kind, reasons = seen.pod, "Pod", startReasons
+	}
+	if about == nil || seen.now.Sub(about.GetCreationTimestamp().Time) < warningAge {
+		return nil
+	}
+	var events corev1.EventList
+	err := r.Live.List(ctx, &events, client.InNamespace(about.GetNamespace()), client.MatchingFields{
+		"type": corev1.EventTypeWarning, "involvedObject.kind": kind, "involvedObject.uid": string(about.GetUID()),
+	})
+	if apierrors.IsForbidden(err) {
+		return nil // the RoleBinding that allows it is missing: this pass makes it
+	}
+	for i := range events.Items {
+		event := &events.Items[i]
+		if reasons[event.Reason] && (seen.warning == nil || lastSeen(event).After(lastSeen(seen.warning))) {
+			seen.warning = event
+		}
+	}
+	return err
+}
+
+// lastSeen is when an Event happened last, whichever of the two Event APIs wrote it.
+func lastSeen(event *corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	default:
+		return event.EventTime.Time
+	}
 }
 
 func find(ctx context.Context, from client.Reader, namespace, name string, into client.Object) (bool, error) {

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,6 +26,9 @@ const (
 	// (a namespace that is not ours, a Secret).
 	blockedDelay = time.Minute
 
+	// troubleDelay is how soon a pool whose Pod is not Ready is looked at again: the Events that say why are not watched.
+	troubleDelay = 20 * time.Second
+
 	// checkPeriod is how often a pool is looked at although no event came: for what is not watched.
 	// The jitter keeps pools that were first seen together, at a restart, from coming back together.
 	checkPeriod = 10 * time.Minute
@@ -41,7 +45,9 @@ type outcome struct {
 	credentialsMade bool
 	// workloadWritten: this pass changed the StatefulSet, so what was seen of it and its Pod is out of date.
 	workloadWritten bool
-	retryAfter      time.Duration
+	// podReplaced: this pass removed a Pod that was stuck on an older revision.
+	podReplaced bool
+	retryAfter  time.Duration
 }
 
 // build writes the pool's objects in stages. Each stage waits for what it must not run without:
@@ -58,7 +64,11 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	if blocked, err := r.buildNamespace(ctx, seen, desired.Namespace); blocked != nil || err != nil {
 		return outcome{blocked: blocked, err: err, retryAfter: blockedDelay}
 	}
-	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, desired.Walls...)
+	walls, last := desired.Walls, []runtime.ApplyConfiguration{desired.Quota}
+	if !lowersQuota(seen) {
+		walls, last = slices.Concat(walls, last), nil
+	}
+	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, walls...)
 	_, furnitureErr := r.engine.Apply(ctx, seen.live, desired.Furniture...)
 	made, credentialsErr := r.buildCredentials(ctx, seen)
 	if wallsErr == nil && wallsWritten > 0 && apierrors.IsForbidden(credentialsErr) {
@@ -78,9 +88,37 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 		return result
 	}
 	result.workloadWritten = written > 0
-	intents := slices.Concat([]runtime.ApplyConfiguration{desired.Namespace, desired.Workload}, desired.Walls, desired.Furniture)
-	result.err = r.engine.Prune(ctx, seen.live, mayGo(seen), intents...)
+	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
+	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), desired.All()...)
+	result.podReplaced, err = r.replaceStuckPod(ctx, seen, result.workloadWritten)
+	result.err = errors.Join(lastErr, pruneErr, err)
+	if !seen.pool.Spec.Suspend && !assessWorkload(seen, result).ok() {
+		result.retryAfter = troubleDelay
+	}
 	return result
+}
+
+// lowersQuota tells whether the quota must come after the workload, see subpool.Stages.
+func lowersQuota(seen *observation) bool {
+	return seen.quota != nil && seen.workload != nil && subpool.LowersQuota(seen.quota, seen.config.Config.MaxPerPool)
+}
+
+// replaceStuckPod removes a Pod of an older revision that is not Ready, so that the StatefulSet controller makes one of
+// the current revision: it would wait for ever for the old one to become Ready. A Pod that became Ready or was replaced
+// since it was seen is left alone, and the Pod gets its grace period.
+func (r *SubPoolReconciler) replaceStuckPod(ctx context.Context, seen *observation, justChanged bool) (bool, error) {
+	if justChanged || seen.pool.Spec.Suspend || !stuck(seen.workload, seen.pod) {
+		return false, nil
+	}
+	uid, version := seen.pod.GetUID(), seen.pod.GetResourceVersion()
+	err := r.Delete(ctx, seen.pod, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil // the change that came between is an event of its own
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot remove Pod %s, which is stuck on an older revision: %w", seen.pod.Name, err)
+	}
+	return true, nil
 }
 
 // suspendBlocked stops the runtime of a pool that is to be suspended while something else forbids to build it: a stop

@@ -196,15 +196,21 @@ func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, st
 	r.Recorder.Eventf(pool, nil, kind, after.Reason, "Reconcile", "%s", note)
 }
 
-// tellCredentials says that keys were made: loudly when the pool had some before, since clients and
-// administrators must then use new ones.
-func (r *SubPoolReconciler) tellCredentials(seen *observation) {
-	kind, note := corev1.EventTypeNormal, "made the pool's credentials, Secret %s/%s"
-	if seen.workload != nil {
-		kind, note = corev1.EventTypeWarning, "the pool's Secret %s/%s was gone: made a new one with new keys"
+// tellOutcome emits Events about what a pass did that no condition shows. New keys are told loudly when the pool had some
+// before, since clients and administrators must then use the new ones.
+func (r *SubPoolReconciler) tellOutcome(seen *observation, done outcome) {
+	if done.credentialsMade {
+		kind, note := corev1.EventTypeNormal, "made the pool's credentials, Secret %s/%s"
+		if seen.workload != nil {
+			kind, note = corev1.EventTypeWarning, "the pool's Secret %s/%s was gone: made a new one with new keys"
+		}
+		r.Recorder.Eventf(seen.pool, nil, kind, v1alpha1.EventCredentialsMade, "Reconcile", note,
+			subpool.NamespaceName(seen.pool.Name), subpool.CredentialsName)
 	}
-	r.Recorder.Eventf(seen.pool, nil, kind, v1alpha1.EventCredentialsMade, "Reconcile", note,
-		subpool.NamespaceName(seen.pool.Name), subpool.CredentialsName)
+	if done.podReplaced {
+		r.Recorder.Eventf(seen.pool, nil, corev1.EventTypeNormal, v1alpha1.EventPodReplaced, "Reconcile",
+			"removed Pod %s, which was not Ready and would have kept the current revision from starting", seen.pod.Name)
+	}
 }
 
 // statusConfiguration is the whole status as an intent, so that what is gone from it goes from the server.

@@ -74,19 +74,19 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 		"unschedulable": {func(o *observation) {
 			o.pod.Spec.NodeName = ""
 			o.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes: Insufficient cpu"}}
-		}, v1alpha1.ReasonWorkloadsNotReady, "0/1 nodes: Insufficient cpu"},
+		}, v1alpha1.ReasonUnschedulable, "0/1 nodes: Insufficient cpu"},
 		"claim pending": {func(o *observation) {
 			o.pod.Spec.NodeName = ""
 			o.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "unbound claim"}}
 			o.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-runtime-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("none")}}
-		}, v1alpha1.ReasonWorkloadsNotReady, `data-runtime-0 is pending, storage class "none"`},
+		}, v1alpha1.ReasonVolumePending, `data-runtime-0 is pending (storage class "none")`},
 		"image pull": {func(o *observation) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", Image: "r/cpa:x", State: waiting("ImagePullBackOff", "no such image")}
-		}, v1alpha1.ReasonWorkloadsNotReady, "container cpa waits: ImagePullBackOff: no such image; image r/cpa:x"},
+		}, v1alpha1.ReasonImagePullFailed, "container cpa has no image r/cpa:x: ImagePullBackOff: no such image"},
 		"init failed": {func(o *observation) {
 			o.pod.Status.InitContainerStatuses[0] = corev1.ContainerStatus{Name: subpool.InitializeName, State: waiting("CrashLoopBackOff", ""),
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1}}}
-		}, v1alpha1.ReasonWorkloadsNotReady, "init container initialize-config waits to be restarted (CrashLoopBackOff) after it ended with Error, exit code 1"},
+		}, v1alpha1.ReasonInitializationFailed, "init container initialize-config is started again after it ended with Error, exit code 1"},
 		"init runs": {func(o *observation) {
 			o.pod.Status.InitContainerStatuses[0] = corev1.ContainerStatus{Name: subpool.InitializeName, Started: ptr.To(true),
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
@@ -94,12 +94,44 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 		"CFG-12 out of memory": {func(o *observation) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", State: waiting("CrashLoopBackOff", "back-off"),
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}}
-		}, v1alpha1.ReasonWorkloadsNotReady, "OOMKilled, exit code 137"},
+		}, v1alpha1.ReasonContainerCrashing, "OOMKilled, exit code 137"},
+		"CFG-12 out of memory, running again": {func(o *observation) {
+			*cpa(o) = runningContainer("cpa")
+			cpa(o).Ready, cpa(o).Started = false, ptr.To(false)
+			cpa(o).LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}
+		}, v1alpha1.ReasonContainerCrashing, "OOMKilled, exit code 137"},
+		"no such command": {func(o *observation) {
+			*cpa(o) = corev1.ContainerStatus{Name: "cpa", State: waiting("CreateContainerError", "no such file")}
+		}, v1alpha1.ReasonContainerStartFailed, "CreateContainerError: no such file"},
+		"volume not mounted": {func(o *observation) {
+			o.pod.Status.InitContainerStatuses = nil
+			o.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "cpa", State: waiting("ContainerCreating", "")}}
+			o.warning = &corev1.Event{Reason: "FailedMount", Message: `secret "subpool-credentials" not found`}
+		}, v1alpha1.ReasonVolumeNotMounted, `secret "subpool-credentials" not found`},
+		"no sandbox": {func(o *observation) {
+			o.pod.Status.InitContainerStatuses = nil
+			o.pod.Status.ContainerStatuses = nil
+			o.warning = &corev1.Event{Reason: "FailedCreatePodSandBox", Message: "no network"}
+		}, v1alpha1.ReasonContainerStartFailed, "no network"},
+		"quota refuses": {func(o *observation) {
+			o.pod, o.warning = nil, &corev1.Event{Message: `pods "runtime-0" is forbidden: exceeded quota: extra`}
+		}, v1alpha1.ReasonQuotaExceeded, "exceeded quota: extra"},
+		"Pod Security refuses": {func(o *observation) {
+			o.pod, o.warning = nil, &corev1.Event{Message: `violates PodSecurity "restricted:latest"`}
+		}, v1alpha1.ReasonPodSecurityViolation, "restricted:latest"},
+		"admission refuses": {func(o *observation) {
+			o.pod, o.warning = nil, &corev1.Event{Message: `ValidatingAdmissionPolicy 'x' denied request`}
+		}, v1alpha1.ReasonPodRefused, "denied request"},
 		"exit 0 is a failure too": {func(o *observation) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}
-		}, v1alpha1.ReasonWorkloadsNotReady, "container cpa ended with Completed, exit code 0"},
-		"starting":    {func(o *observation) { cpa(o).Ready, cpa(o).Started = false, ptr.To(false) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
-		"probe fails": {func(o *observation) { cpa(o).Ready = false }, v1alpha1.ReasonWorkloadsNotReady, "its readiness probe does not succeed"},
+		}, v1alpha1.ReasonContainerCrashing, "container cpa ended with Completed, exit code 0"},
+		"starting": {func(o *observation) { cpa(o).Ready, cpa(o).Started = false, ptr.To(false) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
+		"probe fails": {func(o *observation) {
+			cpa(o).Ready, cpa(o).State.Running.StartedAt = false, metav1.NewTime(o.now.Add(-time.Minute))
+		}, v1alpha1.ReasonProbeFailing, "its readiness probe does not succeed"},
+		"probe has time": {func(o *observation) {
+			cpa(o).Ready, cpa(o).State.Running.StartedAt = false, metav1.NewTime(o.now.Add(-time.Second))
+		}, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
 		"Pod of an old revision": {func(o *observation) { o.workload.Status.UpdateRevision = "runtime-2" },
 			v1alpha1.ReasonWorkloadsNotReady, "older revision"},
 		"template not seen": {func(o *observation) { o.workload.Generation = 3 }, v1alpha1.ReasonWorkloadsNotReady, "older revision"},
@@ -186,4 +218,32 @@ func TestHostnameOnlyInGatewayMode(t *testing.T) {
 	require.Empty(t, assess(seen, outcome{}).Hostname)
 	seen.pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway
 	require.Equal(t, "demo-pool.subrelay.example.com", assess(seen, outcome{}).Hostname)
+}
+
+// TestROL03StuckPod: only a Pod of an older revision that is not Ready may be removed, and only when the StatefulSet
+// controller has seen the current template.
+func TestROL03StuckPod(t *testing.T) {
+	deleted := metav1.Now()
+	broken := func(o *observation) {
+		o.workload.Status.UpdateRevision = "runtime-2"
+		o.pod.Status.Conditions[0].Status = corev1.ConditionFalse
+	}
+	for name, c := range map[string]struct {
+		change func(*observation)
+		want   bool
+	}{
+		"not ready, old revision":     {broken, true},
+		"no readiness reported":       {func(o *observation) { broken(o); o.pod.Status.Conditions = nil }, true},
+		"ready, old revision":         {func(o *observation) { o.workload.Status.UpdateRevision = "runtime-2" }, false},
+		"not ready, current revision": {func(o *observation) { o.pod.Status.Conditions[0].Status = corev1.ConditionFalse }, false},
+		"template not seen yet":       {func(o *observation) { broken(o); o.workload.Generation = 3 }, false},
+		"stopping already":            {func(o *observation) { broken(o); o.pod.DeletionTimestamp = &deleted }, false},
+		"no Pod":                      {func(o *observation) { o.pod = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := running(t)
+			c.change(seen)
+			require.Equal(t, c.want, stuck(seen.workload, seen.pod))
+		})
+	}
 }

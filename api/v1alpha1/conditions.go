@@ -40,6 +40,10 @@ const (
 	// The message says of what and by how much.
 	ReasonResourcesExceedBaseline = "ResourcesExceedBaseline"
 
+	// ReasonInvalidPoolResources: a request is above its limit, or an amount is not above 0. The API refuses that; a SubPool
+	// stored before it did may still have it.
+	ReasonInvalidPoolResources = "InvalidPoolResources"
+
 	// ReasonNamespaceConflict: the namespace subpool-<pool id> exists and is not provably this pool's.
 	// Nothing in it is touched, not even when the SubPool is deleted.
 	ReasonNamespaceConflict = "NamespaceConflict"
@@ -60,9 +64,44 @@ const (
 	// ReasonWorkloadMissing: the runtime StatefulSet does not exist (yet).
 	ReasonWorkloadMissing = "WorkloadMissing"
 
-	// ReasonWorkloadsNotReady: the runtime Pod is not Ready on the current revision. The message names
-	// the container and what it waits for, or why the Pod does not run.
+	// ReasonWorkloadsNotReady: the runtime Pod is on its way: starting, stopping, or being replaced. Nothing is known to
+	// be wrong.
 	ReasonWorkloadsNotReady = "WorkloadsNotReady"
+
+	// ReasonQuotaExceeded: a ResourceQuota in the pool's namespace refuses the Pod. The pool's own quota never does, so
+	// look for another one.
+	ReasonQuotaExceeded = "QuotaExceeded"
+
+	// ReasonPodSecurityViolation: the namespace's Pod Security level refuses the Pod.
+	ReasonPodSecurityViolation = "PodSecurityViolation"
+
+	// ReasonPodRefused: something else, such as an admission policy, refuses the Pod; the message is the server's.
+	ReasonPodRefused = "PodRefused"
+
+	// ReasonVolumePending: the volume claim has no volume. The StorageClass may not exist or cannot provision.
+	ReasonVolumePending = "VolumePending"
+
+	// ReasonVolumeNotMounted: the node cannot attach or mount a volume of the Pod.
+	ReasonVolumeNotMounted = "VolumeNotMounted"
+
+	// ReasonUnschedulable: no node takes the Pod.
+	ReasonUnschedulable = "Unschedulable"
+
+	// ReasonImagePullFailed: the node cannot get an image.
+	ReasonImagePullFailed = "ImagePullFailed"
+
+	// ReasonInitializationFailed: an init container ended with an error; its log says what to do.
+	ReasonInitializationFailed = "InitializationFailed"
+
+	// ReasonContainerStartFailed: the node cannot start a container, for example because its command is not in the image.
+	ReasonContainerStartFailed = "ContainerStartFailed"
+
+	// ReasonContainerCrashing: a container ended and is started again, or was out of memory. CPA ends with exit code 0
+	// when its configuration is bad, so the code alone says little.
+	ReasonContainerCrashing = "ContainerCrashing"
+
+	// ReasonProbeFailing: a container runs, and does not become ready.
+	ReasonProbeFailing = "ProbeFailing"
 
 	// ReasonServiceMissing: one of the Services cpa and cpa-manager does not exist (yet).
 	ReasonServiceMissing = "ServiceMissing"
@@ -104,3 +143,6 @@ const (
 // EventCredentialsMade is the reason of the Event that tells of a new Secret subpool-credentials. Other Events
 // carry the reason of the condition whose change they tell of.
 const EventCredentialsMade = "CredentialsMade"
+
+// EventPodReplaced is the reason of the Event that tells of the removal of a Pod that was stuck on an older revision.
+const EventPodReplaced = "PodReplaced"

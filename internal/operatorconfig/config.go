@@ -104,6 +104,10 @@ type Compute struct {
 type Runtime struct {
 	CPA        Application `json:"cpa"`
 	CPAManager Application `json:"cpaManager"`
+
+	// MaxUnavailable of the pool's disruption budget: 1 lets a node be drained, 0 holds the drain up until the pool is
+	// suspended. Default 1.
+	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
 }
 
 // Application changes the start of one application.
@@ -119,4 +123,20 @@ type Application struct {
 	// PreStopSleepSeconds delays SIGTERM so that requests in flight can end. The Pod's grace period is
 	// 30 s and includes it.
 	PreStopSleepSeconds *int64 `json:"preStopSleepSeconds,omitempty"`
+
+	// Probes says how patient the node is with the application.
+	Probes Probes `json:"probes"`
+}
+
+// Probes are times in seconds and a count. All have defaults.
+type Probes struct {
+	// StartupSeconds is how long the application may take to answer for the first time.
+	StartupSeconds int32 `json:"startupSeconds,omitempty"`
+	// ReadinessPeriodSeconds and LivenessPeriodSeconds are how often it is asked afterwards.
+	ReadinessPeriodSeconds int32 `json:"readinessPeriodSeconds,omitempty"`
+	LivenessPeriodSeconds  int32 `json:"livenessPeriodSeconds,omitempty"`
+	// TimeoutSeconds is how long one answer may take.
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+	// FailureThreshold is how many answers in a row must fail before the Pod is taken out of service, or restarted.
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 }

@@ -13,6 +13,24 @@ const dnsPort = 53
 // flight as soon as it ends, so this is the only drain it has.
 const cpaPreStopSleep = 10
 
+// Startup budgets, in seconds: CPA listens within seconds, so 5 minutes are for a slow node; the manager migrates its
+// database, which may be large, before it listens.
+const (
+	cpaStartup     = 300
+	managerStartup = 600
+)
+
+// defaultProbes: liveness is looser than readiness, so that a Pod is taken out of service long before it is restarted.
+func defaultProbes(startup int32) Probes {
+	return Probes{
+		StartupSeconds:         startup,
+		ReadinessPeriodSeconds: 10,
+		LivenessPeriodSeconds:  20,
+		TimeoutSeconds:         5,
+		FailureThreshold:       3,
+	}
+}
+
 // defaultCPA starts CPA from its working directory. Its configuration is read through a mount of the whole
 // folder, because the panel's whole-file editor writes a second file beside it. -local-model keeps CPA
 // from fetching model lists at start without its proxy.
@@ -22,6 +40,7 @@ func defaultCPA() Application {
 		Args:                []string{"-config", "/cpa/config.yaml", "-local-model"},
 		Env:                 map[string]string{"TZ": "UTC"},
 		PreStopSleepSeconds: ptr.To[int64](cpaPreStopSleep),
+		Probes:              defaultProbes(cpaStartup),
 	}
 }
 
@@ -38,6 +57,7 @@ func defaultCPAManager() Application {
 			"TZ":                     "UTC",
 		},
 		PreStopSleepSeconds: ptr.To[int64](0),
+		Probes:              defaultProbes(managerStartup),
 	}
 }
 
@@ -46,6 +66,9 @@ func (c *Config) setDefaults() {
 		if c.DNS[i].Port == 0 {
 			c.DNS[i].Port = dnsPort
 		}
+	}
+	if c.Runtime.MaxUnavailable == nil {
+		c.Runtime.MaxUnavailable = ptr.To[int32](1)
 	}
 	c.Runtime.CPA.setDefaults(defaultCPA())
 	c.Runtime.CPAManager.setDefaults(defaultCPAManager())
@@ -63,4 +86,22 @@ func (a *Application) setDefaults(defaults Application) {
 	}
 	maps.Copy(defaults.Env, a.Env)
 	a.Env = defaults.Env
+	a.Probes.setDefaults(defaults.Probes)
+}
+
+func (p *Probes) setDefaults(defaults Probes) {
+	for _, setting := range []struct {
+		value    *int32
+		standard int32
+	}{
+		{&p.StartupSeconds, defaults.StartupSeconds},
+		{&p.ReadinessPeriodSeconds, defaults.ReadinessPeriodSeconds},
+		{&p.LivenessPeriodSeconds, defaults.LivenessPeriodSeconds},
+		{&p.TimeoutSeconds, defaults.TimeoutSeconds},
+		{&p.FailureThreshold, defaults.FailureThreshold},
+	} {
+		if *setting.value == 0 {
+			*setting.value = setting.standard
+		}
+	}
 }

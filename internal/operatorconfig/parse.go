@@ -21,6 +21,9 @@ const hashLength = 16
 // maxPreStopSleep leaves the application 10 of the Pod's 30 s of grace to end after SIGTERM.
 const maxPreStopSleep = 20
 
+// maxProbeSetting, in seconds: a probe that waits longer than an hour guards nothing.
+const maxProbeSetting = 3600
+
 // reservedEnv are the variables that follow from what a pool is. Setting them here would bypass the proxy,
 // put a credential into the environment, or part an application from its volume, port or neighbour.
 var reservedEnv = []string{
@@ -79,6 +82,9 @@ func (c *Config) validate() error {
 		}
 	}
 	c.MaxPerPool.validate(bad)
+	if most := *c.Runtime.MaxUnavailable; most < 0 || most > 1 {
+		bad("runtime.maxUnavailable", "must be 1 (a node can be drained) or 0 (a pool holds the drain up), is %d", most)
+	}
 	c.Runtime.CPA.validate("runtime.cpa", bad)
 	c.Runtime.CPAManager.validate("runtime.cpaManager", bad)
 	return errors.Join(errs...)
@@ -147,6 +153,24 @@ func (a *Application) validate(field string, bad report) {
 	}
 	if sleep := *a.PreStopSleepSeconds; sleep < 0 || sleep > maxPreStopSleep {
 		bad(field+".preStopSleepSeconds", "must be between 0 and %d, is %d", maxPreStopSleep, sleep)
+	}
+	a.Probes.validate(field+".probes", bad)
+}
+
+func (p Probes) validate(field string, bad report) {
+	for _, setting := range []struct {
+		name  string
+		value int32
+	}{
+		{"startupSeconds", p.StartupSeconds},
+		{"readinessPeriodSeconds", p.ReadinessPeriodSeconds},
+		{"livenessPeriodSeconds", p.LivenessPeriodSeconds},
+		{"timeoutSeconds", p.TimeoutSeconds},
+		{"failureThreshold", p.FailureThreshold},
+	} {
+		if setting.value < 1 || setting.value > maxProbeSetting {
+			bad(field+"."+setting.name, "must be between 1 and %d, is %d", maxProbeSetting, setting.value)
+		}
 	}
 }
 

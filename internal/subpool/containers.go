@@ -3,9 +3,10 @@ package subpool
 import (
 	"maps"
 	"slices"
-	"time"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -13,38 +14,43 @@ import (
 	"github.com/example-org/subrelay-operator/internal/operatorconfig"
 )
 
-// Probes ask only for the applications' public health paths, never for one that wants a key: a missing
-// key counts as a failed attempt there, and five of those lock the administrator out.
-const (
-	// cpaStartupBudget covers a slow node; CPA itself listens within seconds.
-	cpaStartupBudget = 5 * time.Minute
-	// managerStartupBudget covers the migration of a large database, which happens before the manager listens.
-	managerStartupBudget = 10 * time.Minute
+// startupPeriod, in seconds, is how often an application is asked whether it has started.
+const startupPeriod = 2
 
-	startupPeriod   = 2 * time.Second
-	readinessPeriod = 10 * time.Second
-	livenessPeriod  = 20 * time.Second
-	probeTimeout    = 5 * time.Second
-	probeFailures   = 3
-)
+// memoryLimitShare, in percent, is how much of a container's memory limit its Go runtime may fill before it collects
+// garbage harder. The rest is for what that runtime does not count.
+const memoryLimitShare = 90
 
 // application is what both containers have in common.
-func application(name string, image v1alpha1.ImageReference, start operatorconfig.Application) *corev1ac.ContainerApplyConfiguration {
+func application(
+	name, healthPath string, port int32, spec v1alpha1.ContainerSpec, start operatorconfig.Application,
+) *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(name).
-		WithImage(string(image)).
-		WithImagePullPolicy(pullPolicy(image)).
+		WithImage(string(spec.Image)).
+		WithImagePullPolicy(pullPolicy(spec.Image)).
 		WithCommand(start.Command...).
 		WithArgs(start.Args...).
+		WithPorts(corev1ac.ContainerPort().WithName(name).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
+		WithResources(resources(spec.Resources)).
 		WithSecurityContext(containerSecurity())
-	for _, variable := range slices.Sorted(maps.Keys(start.Env)) {
-		container.WithEnv(corev1ac.EnvVar().WithName(variable).WithValue(start.Env[variable]))
+	setProbes(container, healthPath, start.Probes)
+	variables := map[string]string{"GOMEMLIMIT": goMemoryLimit(spec.Resources.Limits.Memory)}
+	maps.Copy(variables, start.Env)
+	for _, variable := range slices.Sorted(maps.Keys(variables)) {
+		container.WithEnv(corev1ac.EnvVar().WithName(variable).WithValue(variables[variable]))
 	}
 	if sleep := *start.PreStopSleepSeconds; sleep > 0 {
 		container.WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
 			WithSleep(corev1ac.SleepAction().WithSeconds(sleep))))
 	}
 	return container
+}
+
+// goMemoryLimit keeps a Go program below its container's limit: without it the heap may grow to twice of what is in use,
+// and the kernel ends the process although it could have collected garbage.
+func goMemoryLimit(limit resource.Quantity) string {
+	return strconv.FormatInt(limit.Value()/100*memoryLimitShare, 10)
 }
 
 func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
@@ -97,24 +103,19 @@ func env(pairs ...string) []*corev1ac.EnvVarApplyConfiguration {
 	return variables
 }
 
-func probe(port, path string, period time.Duration, failures int32) *corev1ac.ProbeApplyConfiguration {
-	return corev1ac.Probe().
-		WithHTTPGet(corev1ac.HTTPGetAction().
-			WithPath(path).WithPort(intstr.FromString(port)).WithScheme(corev1.URISchemeHTTP)).
-		WithPeriodSeconds(int32(period.Seconds())).
-		WithTimeoutSeconds(int32(probeTimeout.Seconds())).
-		WithFailureThreshold(failures)
-}
-
-func startup(port, path string, failures int32) *corev1ac.ProbeApplyConfiguration {
-	return probe(port, path, startupPeriod, failures)
-}
-
-func readiness(port, path string) *corev1ac.ProbeApplyConfiguration {
-	return probe(port, path, readinessPeriod, probeFailures)
-}
-
-// liveness is looser than readiness: a Pod is taken out of service long before it is restarted.
-func liveness(port, path string) *corev1ac.ProbeApplyConfiguration {
-	return probe(port, path, livenessPeriod, probeFailures)
+// setProbes asks only for an application's public health path, never for one that wants a key: a missing key counts as a
+// failed attempt there, and five of those lock the administrator out.
+func setProbes(container *corev1ac.ContainerApplyConfiguration, path string, probes operatorconfig.Probes) {
+	probe := func(period, failures int32) *corev1ac.ProbeApplyConfiguration {
+		return corev1ac.Probe().
+			WithHTTPGet(corev1ac.HTTPGetAction().
+				WithPath(path).WithPort(intstr.FromString(*container.Name)).WithScheme(corev1.URISchemeHTTP)).
+			WithPeriodSeconds(period).
+			WithTimeoutSeconds(probes.TimeoutSeconds).
+			WithFailureThreshold(failures)
+	}
+	container.
+		WithStartupProbe(probe(startupPeriod, (probes.StartupSeconds+startupPeriod-1)/startupPeriod)).
+		WithReadinessProbe(probe(probes.ReadinessPeriodSeconds, probes.FailureThreshold)).
+		WithLivenessProbe(probe(probes.LivenessPeriodSeconds, probes.FailureThreshold))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,7 +102,7 @@ func TestGoldenCredentials(t *testing.T) {
 
 func everything(s Stages) []any {
 	all := []any{s.Namespace}
-	for _, object := range append(append([]runtime.ApplyConfiguration{}, s.Walls...), s.Furniture...) {
+	for _, object := range slices.Concat(s.Walls, []runtime.ApplyConfiguration{s.Quota}, s.Furniture) {
 		all = append(all, object)
 	}
 	return append(all, s.Workload)
@@ -127,6 +128,9 @@ func withTunedRuntime(in *Input) {
 	in.Config.Runtime.CPA = operatorconfig.Application{
 		Command: []string{"/bin/cpa"}, Args: []string{"-config", "/cpa/config.yaml"},
 		Env: map[string]string{"GOMEMLIMIT": "3GiB"}, PreStopSleepSeconds: &none,
+		Probes: operatorconfig.Probes{
+			StartupSeconds: 901, ReadinessPeriodSeconds: 5, LivenessPeriodSeconds: 60, TimeoutSeconds: 3, FailureThreshold: 2,
+		},
 	}
 }
 

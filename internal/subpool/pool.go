@@ -3,6 +3,7 @@
 package subpool
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,6 +106,10 @@ type Stages struct {
 	// Walls bound what may run in the namespace, and what it may reach.
 	Walls []runtime.ApplyConfiguration
 
+	// Quota is a wall too. It comes after the workload when it becomes smaller, see LowersQuota: a Pod that
+	// is replaced in between must fit.
+	Quota runtime.ApplyConfiguration
+
 	// Furniture is what the runtime uses. The credentials are not part of it: they are made once, see
 	// Credentials.
 	Furniture []runtime.ApplyConfiguration
@@ -112,12 +117,19 @@ type Stages struct {
 	Workload runtime.ApplyConfiguration
 }
 
+// All are the objects of every stage.
+func (s Stages) All() []runtime.ApplyConfiguration {
+	return slices.Concat([]runtime.ApplyConfiguration{s.Namespace, s.Quota}, s.Walls, s.Furniture,
+		[]runtime.ApplyConfiguration{s.Workload})
+}
+
 // Desired returns every object of the pool but the Secret.
 func Desired(in Input) Stages {
 	script := initializeConfigMap(in)
 	return Stages{
 		Namespace: namespace(in),
-		Walls:     append(networkPolicies(in), operatorAccess(in), quota(in)),
+		Walls:     append(networkPolicies(in), operatorAccess(in)),
+		Quota:     quota(in),
 		Furniture: []runtime.ApplyConfiguration{
 			serviceAccount(in), script,
 			service(in, CPAName, CPAPort), service(in, CPAManagerName, CPAManagerPort),

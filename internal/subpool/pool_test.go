@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/ptr"
@@ -160,5 +161,38 @@ func TestNET04EndpointReadiness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, ReadEndpoints(c.slices).ReadyOn[7890])
 		})
+	}
+}
+
+// TestRES06LowersQuota: a smaller quota has to come after the workload that fits it.
+func TestRES06LowersQuota(t *testing.T) {
+	in := exampleInput(t)
+	inForce := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: hardLimits(in.Config.MaxPerPool)}}
+	require.False(t, LowersQuota(inForce, in.Config.MaxPerPool), "the same")
+	envelope := in.Config.MaxPerPool
+	envelope.Limits.CPU = resource.MustParse("9")
+	require.False(t, LowersQuota(inForce, envelope), "more of something")
+	envelope.Storage = resource.MustParse("99Gi")
+	require.True(t, LowersQuota(inForce, envelope), "less of something")
+	delete(inForce.Spec.Hard, corev1.ResourceLimitsCPU)
+	require.True(t, LowersQuota(inForce, in.Config.MaxPerPool), "a limit more")
+}
+
+// TestCFG12GoMemoryLimit: the Go runtime is told a limit below the container's, which follows a change of the latter.
+func TestCFG12GoMemoryLimit(t *testing.T) {
+	require.Equal(t, "3865470480", goMemoryLimit(resource.MustParse("4Gi")))
+	require.Equal(t, "483183810", goMemoryLimit(resource.MustParse("512Mi")))
+}
+
+// TestROL06StartupBudget: the manager may take ten minutes to migrate its database, and liveness is looser than readiness.
+func TestROL06StartupBudget(t *testing.T) {
+	spec := Desired(exampleInput(t)).Workload.(*appsv1ac.StatefulSetApplyConfiguration).Spec.Template.Spec
+	for _, container := range spec.Containers {
+		budget := *container.StartupProbe.PeriodSeconds * *container.StartupProbe.FailureThreshold
+		if *container.Name == CPAManagerName {
+			require.GreaterOrEqual(t, budget, int32(600))
+		}
+		require.GreaterOrEqual(t, budget, int32(180), *container.Name)
+		require.Greater(t, *container.LivenessProbe.PeriodSeconds, *container.ReadinessProbe.PeriodSeconds, *container.Name)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/example-org/subrelay-operator/internal/operatorconfig"
 )
 
 // AnnotationDescription tells a person who finds the namespace what it is and what its deletion destroys.
@@ -49,20 +51,33 @@ func operatorAccess(in Input) *rbacv1ac.RoleBindingApplyConfiguration {
 // quota is the envelope. Node ports and load balancers are refused: the only ways in are the
 // shared Gateway and port-forward.
 func quota(in Input) *corev1ac.ResourceQuotaApplyConfiguration {
-	envelope := in.Config.MaxPerPool
 	return corev1ac.ResourceQuota(QuotaName, NamespaceName(in.Pool.Name)).
 		WithLabels(Labels(in.Pool)).
 		WithOwnerReferences(owner(in.Pool)).
-		WithSpec(corev1ac.ResourceQuotaSpec().WithHard(corev1.ResourceList{
-			corev1.ResourceRequestsCPU:            envelope.Requests.CPU,
-			corev1.ResourceRequestsMemory:         envelope.Requests.Memory,
-			corev1.ResourceLimitsCPU:              envelope.Limits.CPU,
-			corev1.ResourceLimitsMemory:           envelope.Limits.Memory,
-			corev1.ResourceRequestsStorage:        envelope.Storage,
-			corev1.ResourcePersistentVolumeClaims: resource.MustParse(maxClaims),
-			corev1.ResourceServicesNodePorts:      resource.MustParse("0"),
-			corev1.ResourceServicesLoadBalancers:  resource.MustParse("0"),
-		}))
+		WithSpec(corev1ac.ResourceQuotaSpec().WithHard(hardLimits(in.Config.MaxPerPool)))
+}
+
+func hardLimits(envelope operatorconfig.Envelope) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceRequestsCPU:            envelope.Requests.CPU,
+		corev1.ResourceRequestsMemory:         envelope.Requests.Memory,
+		corev1.ResourceLimitsCPU:              envelope.Limits.CPU,
+		corev1.ResourceLimitsMemory:           envelope.Limits.Memory,
+		corev1.ResourceRequestsStorage:        envelope.Storage,
+		corev1.ResourcePersistentVolumeClaims: resource.MustParse(maxClaims),
+		corev1.ResourceServicesNodePorts:      resource.MustParse("0"),
+		corev1.ResourceServicesLoadBalancers:  resource.MustParse("0"),
+	}
+}
+
+// LowersQuota tells whether the envelope allows less of anything than the quota that is in force.
+func LowersQuota(inForce *corev1.ResourceQuota, envelope operatorconfig.Envelope) bool {
+	for name, amount := range hardLimits(envelope) {
+		if before, limited := inForce.Spec.Hard[name]; !limited || amount.Cmp(before) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // serviceAccount has no rights and its token is not mounted: the applications never talk to the API server.
@@ -87,13 +102,13 @@ func service(in Input, name string, port int32) *corev1ac.ServiceApplyConfigurat
 				WithTargetPort(intstr.FromString(name))))
 }
 
-// disruptionBudget lets one Pod go, and a pool has one: a budget that kept it would block every node
-// drain for ever. What the budget still gives is order, since evictions are counted.
+// disruptionBudget by default lets one Pod go, and a pool has one: a budget that kept it would block every node drain
+// until a person suspends the pool.
 func disruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(RuntimeName, NamespaceName(in.Pool.Name)).
 		WithLabels(Labels(in.Pool)).
 		WithOwnerReferences(owner(in.Pool)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithMaxUnavailable(intstr.FromInt32(*in.Config.Runtime.MaxUnavailable)).
 			WithSelector(runtimeSelector(in.Pool)))
 }

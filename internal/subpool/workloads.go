@@ -129,15 +129,9 @@ func initializeContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 }
 
 func cpaContainer(in Input) *corev1ac.ContainerApplyConfiguration {
-	cpa := in.Pool.Spec.CPA
-	return application(CPAName, cpa.Image, in.Config.Runtime.CPA).
+	return application(CPAName, "/healthz", CPAPort, in.Pool.Spec.CPA, in.Config.Runtime.CPA).
 		WithWorkingDir("/CLIProxyAPI").
 		WithEnv(proxyEnv(in.Config.Mihomo)...).
-		WithPorts(containerPort(CPAName, CPAPort)).
-		WithResources(resources(cpa.Resources)).
-		WithStartupProbe(startup(CPAName, "/healthz", int32(cpaStartupBudget/startupPeriod))).
-		WithReadinessProbe(readiness(CPAName, "/healthz")).
-		WithLivenessProbe(liveness(CPAName, "/healthz")).
 		WithVolumeMounts(
 			mount(DataVolumeName, "/CLIProxyAPI/config.yaml").WithSubPath("cpa/config.yaml"),
 			mount(DataVolumeName, "/CLIProxyAPI/auths").WithSubPath("cpa/auths"),
@@ -146,14 +140,8 @@ func cpaContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 }
 
 func managerContainer(in Input) *corev1ac.ContainerApplyConfiguration {
-	manager := in.Pool.Spec.CPAManager
-	return application(CPAManagerName, manager.Image, in.Config.Runtime.CPAManager).
+	return application(CPAManagerName, "/health", CPAManagerPort, in.Pool.Spec.CPAManager, in.Config.Runtime.CPAManager).
 		WithEnv(managerEnv()...).
-		WithPorts(containerPort(CPAManagerName, CPAManagerPort)).
-		WithResources(resources(manager.Resources)).
-		WithStartupProbe(startup(CPAManagerName, "/health", int32(managerStartupBudget/startupPeriod))).
-		WithReadinessProbe(readiness(CPAManagerName, "/health")).
-		WithLivenessProbe(liveness(CPAManagerName, "/health")).
 		WithVolumeMounts(
 			mount(DataVolumeName, "/data").WithSubPath("cpa-manager"),
 			mount(managerCredentialsVolume, secretsPath).WithReadOnly(true),
@@ -176,8 +164,4 @@ func secretVolume(name string, keys ...string) *corev1ac.VolumeApplyConfiguratio
 
 func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
-}
-
-func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
-	return corev1ac.ContainerPort().WithName(name).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)
 }

@@ -55,7 +55,7 @@ func TestRES03StatusNamesTheContainer(t *testing.T) {
 		get(c, pool)
 		ready := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady)
 		require.NotNil(c, ready)
-		assert.Equal(c, v1alpha1.ReasonWorkloadsNotReady, ready.Reason)
+		assert.Equal(c, v1alpha1.ReasonImagePullFailed, ready.Reason)
 		for _, word := range []string{"cpa-manager", "ImagePullBackOff", string(pool.Spec.CPAManager.Image)} {
 			assert.Contains(c, ready.Message, word)
 		}

@@ -68,7 +68,8 @@ func TestRightsToSecrets(t *testing.T) {
 		"change a pool's Secret":              operator.Patch(t.Context(), own, client.RawPatch("application/merge-patch+json", []byte(`{}`))),
 		"delete a pool's Secret":              operator.Delete(t.Context(), own),
 		"give itself more rights in a pool":   operator.Create(t.Context(), admin),
-		"delete a Pod":                        operator.Delete(t.Context(), &corev1.Pod{ObjectMeta: in(pool, "runtime-0")}),
+		"delete a Pod elsewhere":              operator.Delete(t.Context(), &corev1.Pod{ObjectMeta: foreign.ObjectMeta}),
+		"read Events elsewhere":               operator.List(t.Context(), &corev1.EventList{}, client.InNamespace(metav1.NamespaceSystem)),
 		"force the end of a pool's namespace": operator.SubResource("finalize").Update(t.Context(), poolNamespace(t, pool)),
 	} {
 		assert.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)

@@ -79,7 +79,7 @@ func TestROL03SuspendWhileBroken(t *testing.T) {
 	pool := newPool("broken")
 	pool.Spec.CPA.Image = "registry.example.invalid/subrelay/cpa:" + brokenTag
 	create(t, pool)
-	awaitNotReady(t, pool, v1alpha1.ReasonWorkloadsNotReady)
+	awaitNotReady(t, pool, v1alpha1.ReasonImagePullFailed)
 	change(t, pool, func(spec *v1alpha1.SubPoolSpec) { spec.Suspend = true })
 	awaitNotReady(t, pool, v1alpha1.ReasonSuspended)
 	awaitGone(t, readyBudget, &corev1.Pod{ObjectMeta: in(pool, "runtime-0")})

@@ -35,6 +35,13 @@ func Load(ctx context.Context, folder state.Folder, path string) ([]string, erro
 	if err := mustRun(folder); err != nil {
 		return nil, err
 	}
+	record, err := folder.ReadRecord()
+	if err != nil {
+		return nil, err
+	}
+	if record.Mode != state.FullNode {
+		return nil, fmt.Errorf("lab %s has no node to load images into: it was started with --control-plane-only", folder.Name())
+	}
 	names, err := image.Names(path)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,166 @@
+package controllers
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
+)
+
+// Reasons that the node gives for a waiting container, and for events of a Pod.
+const (
+	waitsForInit    = "PodInitializing"
+	waitsForCreator = "ContainerCreating"
+
+	endedForMemory = "OOMKilled"
+)
+
+// probeGrace is how long a container may run without being ready before its readiness probe is held against it: the
+// probe's period is 10 s, and the first answer may come late.
+const probeGrace = 30 * time.Second
+
+// imagePullReasons are those of a container whose image cannot be had.
+var imagePullReasons = map[string]bool{
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true,
+	"ImageInspectError": true, "RegistryUnavailable": true,
+}
+
+// Reasons of Events that stop a Pod before a container of it runs.
+var (
+	createReasons = map[string]bool{"FailedCreate": true}
+	mountReasons  = map[string]bool{"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true}
+	startReasons  = map[string]bool{
+		"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true, "FailedCreatePodSandBox": true,
+	}
+)
+
+// assessPod names the first thing that keeps the Pod from being Ready, in the order in which a Pod comes up: scheduling,
+// volumes, images, init containers, containers.
+func assessPod(seen *observation) verdict {
+	pod := seen.pod
+	if !pod.DeletionTimestamp.IsZero() {
+		return notReady("Pod %s is stopping", pod.Name)
+	}
+	if problem := assessScheduling(seen); !problem.ok() {
+		return problem
+	}
+	if seen.warning != nil && aboutToStart(pod) {
+		reason := v1alpha1.ReasonContainerStartFailed
+		if mountReasons[seen.warning.Reason] {
+			reason = v1alpha1.ReasonVolumeNotMounted
+		}
+		return no(reason, "Pod %s cannot start: %s", pod.Name, seen.warning.Message)
+	}
+	for _, status := range pod.Status.InitContainerStatuses {
+		if problem := assessInitContainer(status, seen.now); !problem.ok() {
+			return problem
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if problem := assessContainer("container "+status.Name, status, seen.now); !problem.ok() {
+			return problem
+		}
+	}
+	if ready := podCondition(pod, corev1.PodReady); ready == nil || ready.Status != corev1.ConditionTrue {
+		return notReady("Pod %s is starting", pod.Name)
+	}
+	return yes(v1alpha1.ReasonReplicaReady)
+}
+
+func assessScheduling(seen *observation) verdict {
+	scheduled := podCondition(seen.pod, corev1.PodScheduled)
+	if scheduled == nil || scheduled.Status != corev1.ConditionFalse {
+		return yes(v1alpha1.ReasonReplicaReady)
+	}
+	if claim := seen.claim; claim != nil && claim.Status.Phase == corev1.ClaimPending {
+		return no(v1alpha1.ReasonVolumePending, "volume claim %s is pending (storage class %q), and Pod %s waits for it: %s",
+			claim.Name, ptr.Deref(claim.Spec.StorageClassName, ""), seen.pod.Name, scheduled.Message)
+	}
+	return no(v1alpha1.ReasonUnschedulable, "no node takes Pod %s: %s", seen.pod.Name, scheduled.Message)
+}
+
+// aboutToStart: the Pod has a node and none of its containers has run.
+func aboutToStart(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" {
+		return false
+	}
+	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		waiting := status.State.Waiting
+		if waiting == nil || waiting.Reason != waitsForInit && waiting.Reason != waitsForCreator {
+			return false
+		}
+	}
+	return true
+}
+
+func assessInitContainer(status corev1.ContainerStatus, now time.Time) verdict {
+	name, state := "init container "+status.Name, status.State
+	switch {
+	case state.Terminated != nil && state.Terminated.ExitCode == 0:
+		return yes(v1alpha1.ReasonReplicaReady)
+	case state.Running != nil:
+		return notReady("%s is running", name)
+	}
+	problem := assessContainer(name, status, now)
+	if problem.reason == v1alpha1.ReasonContainerCrashing {
+		problem.reason = v1alpha1.ReasonInitializationFailed
+		problem.message += "; see: kubectl logs -c " + status.Name
+	}
+	return problem
+}
+
+// assessContainer repeats what the node says of a container that is not ready.
+func assessContainer(name string, status corev1.ContainerStatus, now time.Time) verdict {
+	if status.Ready {
+		return yes(v1alpha1.ReasonReplicaReady)
+	}
+	state, last := status.State, status.LastTerminationState.Terminated
+	switch {
+	case state.Terminated != nil:
+		return no(v1alpha1.ReasonContainerCrashing, "%s ended with %s; image %s", name, ending(state.Terminated), status.Image)
+	case state.Waiting != nil && imagePullReasons[state.Waiting.Reason]:
+		return no(v1alpha1.ReasonImagePullFailed, "%s has no image %s: %s: %s",
+			name, status.Image, state.Waiting.Reason, state.Waiting.Message)
+	case last != nil && (state.Waiting != nil || last.Reason == endedForMemory):
+		return no(v1alpha1.ReasonContainerCrashing, "%s is started again after it ended with %s; image %s",
+			name, ending(last), status.Image)
+	case state.Running != nil && ptr.Deref(status.Started, false) && now.Sub(state.Running.StartedAt.Time) > probeGrace:
+		return no(v1alpha1.ReasonProbeFailing, "%s runs, but its readiness probe does not succeed", name)
+	case state.Running != nil:
+		return notReady("%s is starting", name)
+	case state.Waiting == nil || state.Waiting.Reason == waitsForInit || state.Waiting.Reason == waitsForCreator:
+		return notReady("%s is about to start", name)
+	default:
+		return no(v1alpha1.ReasonContainerStartFailed, "%s cannot start: %s: %s; image %s",
+			name, state.Waiting.Reason, state.Waiting.Message, status.Image)
+	}
+}
+
+func ending(terminated *corev1.ContainerStateTerminated) string {
+	return fmt.Sprintf("%s, exit code %d", terminated.Reason, terminated.ExitCode)
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// stuck: a Pod of an older revision is not Ready. The StatefulSet controller waits for such a Pod for ever, although the
+// current revision is the cure.
+func stuck(workload *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	if workload == nil || pod == nil || !pod.DeletionTimestamp.IsZero() {
+		return false
+	}
+	ready := podCondition(pod, corev1.PodReady)
+	return workload.Status.ObservedGeneration >= workload.Generation &&
+		pod.Labels[appsv1.StatefulSetRevisionLabel] != workload.Status.UpdateRevision &&
+		(ready == nil || ready.Status != corev1.ConditionTrue)
+}
