@@ -27,7 +27,7 @@ help: ## List these targets.
 ##### Making things
 
 .PHONY: generate
-generate: bin/tools/controller-gen ## Make deep copies, apply configurations and the CRD from the API types.
+generate: bin/tools/controller-gen ## Make deep copies, apply configurations, the CRD and docs/conditions.md from the API.
 	hack/generate.sh
 
 .PHONY: build

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Usage: hack/generate.sh [--check]
-# Makes what is generated from the API types: deep copies, apply configurations, CRD. With --check it changes nothing and
-# fails when the repository holds something else. Works in a copy, so that a failing generator leaves the repository whole.
+# Makes what is generated from the API: deep copies, apply configurations, CRD, the page about conditions. With --check it
+# changes nothing and fails when the repository holds something else. Works in a copy, so that a failing generator leaves the
+# repository whole.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-generated=(api/v1alpha1/zz_generated.deepcopy.go api/v1alpha1/applyconfiguration config/crd/bases)
+generated=(api/v1alpha1/zz_generated.deepcopy.go api/v1alpha1/applyconfiguration config/crd/bases docs/conditions.md)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
@@ -13,6 +14,8 @@ cp -R go.mod go.sum api "$copy"
 # Nothing generated outlives the type that it was made from.
 (cd "$copy" && rm -rf "${generated[@]}" && mkdir -p config/crd/bases &&
 	controller-gen object applyconfiguration crd paths=./api/v1alpha1 output:crd:dir=config/crd/bases)
+mkdir "$copy/docs"
+go run ./hack/docs/conditions >"$copy/docs/conditions.md"
 
 status=0
 for path in "${generated[@]}"; do

@@ -16,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -38,6 +39,9 @@ func TestDemoPool(t *testing.T) {
 			assert.True(t, metav1.IsControlledBy(object, pool), "%T %s is owned by the SubPool", object, object.GetName())
 		}
 		assert.Equal(t, namespace, pool.Status.Namespace)
+		exposure := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionExposureReady)
+		require.NotNil(t, exposure)
+		assert.Equal(t, v1alpha1.ReasonClusterInternal, exposure.Reason)
 		require.Len(t, pool.Status.Images, 2)
 		for _, image := range pool.Status.Images {
 			assert.Contains(t, image.ImageID, "sha256:", "image that %s runs", image.Container)

@@ -132,19 +132,14 @@ func TestDEL03ForeignNamespace(t *testing.T) {
 
 // DEL-05: a foreign finalizer holds the pool. The user is told which, others are not held up, and nothing is forced.
 func TestDEL05ForeignFinalizer(t *testing.T) {
-	t.Parallel()
 	from := markAudit(t)
 	pool := createReady(t, "held")
 	release := hold(t, pool)
 	remove(t, pool)
-	eventually(t, goneBudget, func(c *assert.CollectT) {
-		get(c, pool)
-		deleting := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionDeleting)
-		require.NotNil(c, deleting)
-		assert.Equal(c, metav1.ConditionTrue, deleting.Status)
-		assert.Contains(c, deleting.Message, "configmaps")
-		assert.Contains(c, deleting.Message, foreignFinalizer)
-	})
+	awaitHeld(t, pool, goneBudget, v1alpha1.ReasonDeletionInProgress)
+	// It takes minutes until that counts as blocked. Meanwhile the tests that need the cluster for themselves go on.
+	t.Parallel()
+	awaitHeld(t, pool, blockedBudget, v1alpha1.ReasonDeletionBlocked)
 	awaitOperator(t)
 	get(t, pool)
 	assert.Contains(t, pool.Finalizers, v1alpha1.Finalizer)
@@ -155,6 +150,23 @@ func TestDEL05ForeignFinalizer(t *testing.T) {
 		return c.About(pool.Name) && (c.ObjectRef.Subresource == "finalize" || c.ObjectRef.Name == "holder")
 	})
 	assert.Empty(t, forced)
+}
+
+// blockedBudget: the operator calls a deletion blocked after 2 minutes.
+const blockedBudget = 2*time.Minute + readyBudget
+
+// awaitHeld waits until the pool says what holds it.
+func awaitHeld(t *testing.T, pool *v1alpha1.SubPool, within time.Duration, reason string) {
+	t.Helper()
+	eventually(t, within, func(c *assert.CollectT) {
+		get(c, pool)
+		deleting := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionDeleting)
+		require.NotNil(c, deleting)
+		assert.Equal(c, metav1.ConditionTrue, deleting.Status)
+		assert.Equal(c, reason, deleting.Reason)
+		assert.Contains(c, deleting.Message, "configmaps")
+		assert.Contains(c, deleting.Message, foreignFinalizer)
+	})
 }
 
 // DEL-06: somebody deletes the namespace instead of the SubPool.
