@@ -9,9 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
@@ -33,8 +35,13 @@ const (
 
 // reconcileDelete stops the workload, deletes the namespace, and lets the SubPool go when a read from the
 // API server itself says that the namespace is gone. It needs neither operator configuration nor proxy.
-// A namespace that is not this pool's is left alone, and so are foreign finalizers.
+// A namespace that is not this pool's is left alone, and so are foreign finalizers. Who deletes with orphan cascading wants
+// to keep the namespace: then the garbage collector first takes the pool's ownership off it.
 func (r *SubPoolReconciler) reconcileDelete(ctx context.Context, pool *v1alpha1.SubPool) (ctrl.Result, error) {
+	if controllerutil.ContainsFinalizer(pool, metav1.FinalizerOrphanDependents) {
+		return ctrl.Result{}, r.reportDeletion(ctx, pool, v1alpha1.ReasonDeletionInProgress,
+			"the namespace is kept (orphan cascading): waiting for the garbage collector to release it")
+	}
 	namespace := &corev1.Namespace{}
 	found, err := find(ctx, r.Live, "", subpool.NamespaceName(pool.Name), namespace)
 	if err != nil {

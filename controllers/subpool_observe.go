@@ -141,6 +141,12 @@ func (r *SubPoolReconciler) observeNamespace(ctx context.Context, seen *observat
 	if err := r.observeRuntime(ctx, seen, name); err != nil {
 		return err
 	}
+	if !namespace.DeletionTimestamp.IsZero() {
+		return nil // the rights to read on go with the namespace
+	}
+	if err := r.observeCredentials(ctx, seen, name); err != nil {
+		return err
+	}
 	return r.observeWarning(ctx, seen)
 }
 
@@ -156,9 +162,10 @@ func (r *SubPoolReconciler) observeRuntime(ctx context.Context, seen *observatio
 	} else if found {
 		seen.claim = claim
 	}
-	if !seen.namespace.DeletionTimestamp.IsZero() {
-		return nil // the right to read the Secret goes with the namespace
-	}
+	return nil
+}
+
+func (r *SubPoolReconciler) observeCredentials(ctx context.Context, seen *observation, namespace string) error {
 	secret := &corev1.Secret{}
 	found, err := find(ctx, r.Live, namespace, subpool.CredentialsName, secret)
 	if found {

@@ -56,6 +56,9 @@ type outcome struct {
 //
 // The workload needs every stage before it; furniture is written even if a wall failed.
 func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcome {
+	if seen.credentials != nil {
+		r.credentials.ensure(ctx, seen.pool.Name) // also when they block: whoever mends them is noticed at once
+	}
 	if blocked := judge(seen); blocked != nil {
 		return outcome{blocked: blocked, err: r.suspendBlocked(ctx, seen), retryAfter: blockedDelay}
 	}
@@ -156,10 +159,9 @@ func (r *SubPoolReconciler) buildNamespace(ctx context.Context, seen *observatio
 	return nil, err
 }
 
-// buildCredentials makes the Secret once and watches over it. A Secret that exists is never written to.
+// buildCredentials makes the Secret once. A Secret that exists is never written to.
 func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observation) (bool, error) {
 	if seen.credentials != nil {
-		r.credentials.ensure(ctx, seen.pool.Name)
 		return false, nil
 	}
 	secret, err := subpool.Credentials(seen.pool, r.Random)
