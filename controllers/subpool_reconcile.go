@@ -175,13 +175,14 @@ func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observat
 	return err == nil, err
 }
 
-// mayGo tells which objects without an intent are removed: policies and scripts of the pool that are not
-// wanted any more. A script stays while a Pod may still start from it.
+// mayGo tells which objects without an intent are removed: policies and scripts of the pool that are not wanted any more.
+// The way to the proxy is never unwanted, only unknown while the proxy's Service does not say where it is: then it stays
+// as it was. A script stays while a Pod may still start from it.
 func mayGo(seen *observation) func(apply.Key) bool {
 	return func(key apply.Key) bool {
 		switch key.Kind {
 		case "NetworkPolicy":
-			return ownedBy(seen.live[key], seen.pool)
+			return key.Name != subpool.AllowMihomoName && ownedBy(seen.live[key], seen.pool)
 		case "ConfigMap":
 			return ownedBy(seen.live[key], seen.pool) && rolledOut(seen.workload)
 		default:

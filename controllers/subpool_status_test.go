@@ -9,12 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	netv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/internal/apply"
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
@@ -246,4 +251,33 @@ func TestROL03StuckPod(t *testing.T) {
 			require.Equal(t, c.want, stuck(seen.workload, seen.pod))
 		})
 	}
+}
+
+// What is not wanted any more goes, but nothing of others, no way to a proxy that is only lost from sight, and no script
+// from which a Pod may still start.
+func TestMayGo(t *testing.T) {
+	seen := running(t)
+	add := func(object client.Object, owner types.UID) apply.Key {
+		name := object.GetName()
+		object.SetNamespace("subpool-demo-pool")
+		object.SetOwnerReferences(owned(name, owner).OwnerReferences)
+		require.NoError(t, seen.live.Add(scheme.Scheme, object))
+		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
+		require.NoError(t, err)
+		return apply.Key{GroupVersionKind: kind, ObjectKey: client.ObjectKeyFromObject(object)}
+	}
+	gateway := add(&netv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: subpool.AllowGatewayName}}, poolUID)
+	mihomo := add(&netv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: subpool.AllowMihomoName}}, poolUID)
+	foreign := add(&netv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, "another-uid")
+	script := add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "initialize-old"}}, poolUID)
+	service := add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, poolUID)
+
+	may := mayGo(seen)
+	require.True(t, may(gateway))
+	require.True(t, may(script))
+	for _, key := range []apply.Key{mihomo, foreign, service} {
+		require.False(t, may(key), key)
+	}
+	seen.workload.Status.UpdateRevision = "runtime-2"
+	require.False(t, mayGo(seen)(script), "a Pod of the older revision may start from it")
 }
