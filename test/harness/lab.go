@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -50,6 +51,37 @@ func (l *Lab) Up(ctx context.Context, flags ...string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	_, err := output(cmd)
 	return err
+}
+
+// StartControlPlane brings up a control plane without a node and does what a user does to install the operator.
+func (l *Lab) StartControlPlane(ctx context.Context) error {
+	if err := l.Up(ctx, "--control-plane-only"); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"apply", "--server-side", "-k", "../../deploy/operator"},
+		{"wait", "--for=condition=Established", "--timeout=30s", "crd/subpools.subrelay.example.com"},
+	} {
+		if _, err := l.Kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PID returns the process id of a component, as `lab status` tells it.
+func (l *Lab) PID(ctx context.Context, component string) (int, error) {
+	table, err := output(l.cmd(ctx, "status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(table) {
+		const columns = 4 // component, state, for how long, process id
+		if row := strings.Fields(line); len(row) >= columns && row[0] == component {
+			return strconv.Atoi(row[columns-1])
+		}
+	}
+	return 0, fmt.Errorf("the lab does not run a %s:\n%s", component, table)
 }
 
 // down is also right after an interrupt, so it takes no context.

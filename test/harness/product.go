@@ -16,6 +16,9 @@ const (
 	// OperatorAccount is the operator's ServiceAccount, OperatorUser who it is to the API server.
 	OperatorAccount = "subpool-operator"
 	OperatorUser    = "system:serviceaccount:" + SystemNamespace + ":" + OperatorAccount
+
+	// OperatorConfig is the ConfigMap with the operator configuration.
+	OperatorConfig = "subpool-operator-config-v1"
 )
 
 // NamespaceOf returns the name of a pool's namespace.

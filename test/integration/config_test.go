@@ -59,7 +59,7 @@ func TestBadOperatorConfiguration(t *testing.T) {
 					requireInvalidConfig(c, pool, test.says)
 				})
 			}
-			require.NoError(t, cluster.operator.readyz(t.Context()))
+			require.NoError(t, cluster.operator.Readyz(t.Context()))
 		})
 	}
 

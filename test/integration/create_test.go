@@ -88,7 +88,7 @@ func requireDefaultDeny(t *testing.T, pool *v1alpha1.SubPool) {
 	assert.NotNil(t, mihomo.Spec.Egress[0].To[0].NamespaceSelector)
 	assert.NotNil(t, mihomo.Spec.Egress[0].To[0].PodSelector, "both selectors stand in one peer")
 	require.Len(t, mihomo.Spec.Egress[0].Ports, 1)
-	assert.Equal(t, mihomoPodPort, mihomo.Spec.Egress[0].Ports[0].Port.IntValue(), "the Pods' port, not the Service's")
+	assert.Equal(t, harness.MihomoPodPort, mihomo.Spec.Egress[0].Ports[0].Port.IntValue(), "the Pods' port, not the Service's")
 }
 
 // The script's ConfigMap is the one that the Pod template mounts.

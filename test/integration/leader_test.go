@@ -29,19 +29,19 @@ func TestCTL04Leadership(t *testing.T) {
 	awaitOperator(t)
 	assert.Empty(t, writesOf(t, from, second), "the standby only watches")
 
-	require.NoError(t, first.stop(), "it ends in good order")
+	require.NoError(t, first.Stop(), "it ends in good order")
 	awaitActs(t, handoverBudget)
 	third := startStandby(t, second)
-	require.NoError(t, second.kill())
+	require.NoError(t, second.Kill())
 	awaitActs(t, takeoverBudget)
 
 	// One after the other, never mixed.
-	order := []*operator{first, second, third}
-	var turns []*operator
+	order := []*harness.Operator{first, second, third}
+	var turns []*harness.Operator
 	writes := operatorCalls(t, from, harness.Call.Write)
 	slices.SortStableFunc(writes, func(a, b harness.Call) int { return a.Received.Compare(b.Received.Time) })
 	for _, c := range writes {
-		by := order[slices.IndexFunc(order, func(o *operator) bool { return o.tokenID == c.TokenID() })]
+		by := order[slices.IndexFunc(order, func(o *harness.Operator) bool { return o.TokenID == c.TokenID() })]
 		if len(turns) == 0 || turns[len(turns)-1] != by {
 			turns = append(turns, by)
 		}
@@ -50,18 +50,18 @@ func TestCTL04Leadership(t *testing.T) {
 }
 
 // startStandby starts one more process, which becomes the shared operator. The leader ends with the test at the latest.
-func startStandby(t *testing.T, leader *operator) *operator {
+func startStandby(t *testing.T, leader *harness.Operator) *harness.Operator {
 	t.Helper()
-	standby, err := startOperator(background)
+	standby, err := cluster.StartOperator(background)
 	require.NoError(t, err)
 	cluster.operator = standby
-	t.Cleanup(func() { assert.NoError(t, leader.kill()) })
+	t.Cleanup(func() { assert.NoError(t, leader.Kill()) })
 	return standby
 }
 
-func writesOf(t *testing.T, since harness.Mark, process *operator) []harness.Call {
+func writesOf(t *testing.T, since harness.Mark, process *harness.Operator) []harness.Call {
 	t.Helper()
-	return operatorCalls(t, since, func(c harness.Call) bool { return c.Write() && c.TokenID() == process.tokenID })
+	return operatorCalls(t, since, func(c harness.Call) bool { return c.Write() && c.TokenID() == process.TokenID })
 }
 
 // awaitActs waits until somebody begins to build a new pool.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 // pieceLength is how much of a key counts as a leak. Dumps of request bodies show 16 bytes to a line.
@@ -50,7 +51,7 @@ func TestCFG04KeysDoNotLeak(t *testing.T) {
 
 	requireNoKey(t, keys, "an object of the API after the deletion", allObjects(t))
 	requireNoKey(t, keys, "the metrics", metricsOf(t, cluster.operator))
-	log, err := cluster.operator.log()
+	log, err := cluster.operator.Log()
 	require.NoError(t, err)
 	require.Contains(t, string(log), pool.Name)
 	requireNoKey(t, keys, "the operator's log", log)
@@ -118,7 +119,7 @@ func allObjects(t *testing.T) []byte {
 }
 
 // metricsOf reads the metrics of a process as a scraper with the shipped role does.
-func metricsOf(t *testing.T, process *operator) []byte {
+func metricsOf(t *testing.T, process *harness.Operator) []byte {
 	t.Helper()
 	scraper := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "scraper-"}}
 	create(t, scraper)
@@ -127,13 +128,13 @@ func metricsOf(t *testing.T, process *operator) []byte {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "subpool-operator-metrics-reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: scraper.Namespace, Name: scraper.Name}},
 	})
-	token, err := requestToken(t.Context(), scraper.Namespace, scraper.Name)
+	token, err := cluster.RequestToken(t.Context(), scraper.Namespace, scraper.Name)
 	require.NoError(t, err)
 	// The process makes its own certificate.
 	scrape := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var content []byte
 	eventually(t, readyBudget, func(c *assert.CollectT) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://%s/metrics", process.metrics), http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://%s/metrics", process.Metrics), http.NoBody)
 		require.NoError(c, err)
 		request.Header.Set("Authorization", "Bearer "+token)
 		response, err := scrape.Do(request)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 func TestReadyPool(t *testing.T) {
@@ -66,8 +67,8 @@ func TestRES03StatusNamesTheContainer(t *testing.T) {
 func TestNET04ProxyReadiness(t *testing.T) {
 	pool := createReady(t, "proxy")
 	t.Cleanup(func() {
-		putSlices(t, mihomoSlice(readyEndpoint()))
-		putService(t, mihomoService())
+		putSlices(t, harness.MihomoSlice(harness.ReadyEndpoint()))
+		putService(t, harness.MihomoService())
 	})
 	endpoint := func(conditions discoveryv1.EndpointConditions) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{Addresses: []string{"10.244.0.251"}, Conditions: conditions}
@@ -80,9 +81,9 @@ func TestNET04ProxyReadiness(t *testing.T) {
 	terminating := endpoint(discoveryv1.EndpointConditions{
 		Ready: ptr.To(false), Serving: ptr.To(true), Terminating: ptr.To(true),
 	})
-	wrongService := mihomoSlice(readyEndpoint())
+	wrongService := harness.MihomoSlice(harness.ReadyEndpoint())
 	wrongService.Labels[discoveryv1.LabelServiceName] = "another-proxy"
-	wrongPort := mihomoSlice(readyEndpoint())
+	wrongPort := harness.MihomoSlice(harness.ReadyEndpoint())
 	wrongPort.Ports[0].Port = ptr.To[int32](9999)
 
 	// Two neighbours never have the same outcome, so that each is seen to take effect.
@@ -92,19 +93,19 @@ func TestNET04ProxyReadiness(t *testing.T) {
 		slices []*discoveryv1.EndpointSlice
 	}{
 		{"no slice", false, nil},
-		{"readiness unset", true, []*discoveryv1.EndpointSlice{mihomoSlice(endpoint(discoveryv1.EndpointConditions{}))}},
-		{"no endpoint", false, []*discoveryv1.EndpointSlice{mihomoSlice()}},
-		{"ready", true, []*discoveryv1.EndpointSlice{mihomoSlice(readyEndpoint())}},
-		{"not ready", false, []*discoveryv1.EndpointSlice{mihomoSlice(notReady)}},
+		{"readiness unset", true, []*discoveryv1.EndpointSlice{harness.MihomoSlice(endpoint(discoveryv1.EndpointConditions{}))}},
+		{"no endpoint", false, []*discoveryv1.EndpointSlice{harness.MihomoSlice()}},
+		{"ready", true, []*discoveryv1.EndpointSlice{harness.MihomoSlice(harness.ReadyEndpoint())}},
+		{"not ready", false, []*discoveryv1.EndpointSlice{harness.MihomoSlice(notReady)}},
 		{"one of two slices ready", true, []*discoveryv1.EndpointSlice{
-			named("bad", mihomoSlice(notReady)), named("good", mihomoSlice(readyEndpoint())),
+			named("bad", harness.MihomoSlice(notReady)), named("good", harness.MihomoSlice(harness.ReadyEndpoint())),
 		}},
-		{"terminating but serving", false, []*discoveryv1.EndpointSlice{mihomoSlice(terminating)}},
-		{"in doubt again", true, []*discoveryv1.EndpointSlice{mihomoSlice(endpoint(discoveryv1.EndpointConditions{}))}},
+		{"terminating but serving", false, []*discoveryv1.EndpointSlice{harness.MihomoSlice(terminating)}},
+		{"in doubt again", true, []*discoveryv1.EndpointSlice{harness.MihomoSlice(endpoint(discoveryv1.EndpointConditions{}))}},
 		{"other service", false, []*discoveryv1.EndpointSlice{wrongService}},
-		{"made anew", true, []*discoveryv1.EndpointSlice{mihomoSlice(readyEndpoint())}},
+		{"made anew", true, []*discoveryv1.EndpointSlice{harness.MihomoSlice(harness.ReadyEndpoint())}},
 		{"other port", false, []*discoveryv1.EndpointSlice{wrongPort}},
-		{"mended", true, []*discoveryv1.EndpointSlice{mihomoSlice(readyEndpoint())}},
+		{"mended", true, []*discoveryv1.EndpointSlice{harness.MihomoSlice(harness.ReadyEndpoint())}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			putSlices(t, test.slices...)
@@ -122,14 +123,14 @@ func TestNET04ProxyReadiness(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			service := mihomoService()
+			service := harness.MihomoService()
 			test.edit(service)
 			putService(t, service)
-			putSlices(t, mihomoSlice(readyEndpoint()))
+			putSlices(t, harness.MihomoSlice(harness.ReadyEndpoint()))
 			awaitProxy(t, pool, false)
 
-			putService(t, mihomoService())
-			putSlices(t, mihomoSlice(readyEndpoint()))
+			putService(t, harness.MihomoService())
+			putSlices(t, harness.MihomoSlice(harness.ReadyEndpoint()))
 			awaitProxy(t, pool, true)
 		})
 	}
@@ -145,7 +146,7 @@ func awaitProxy(t *testing.T, pool *v1alpha1.SubPool, ready bool) {
 	}
 	awaitCondition(t, pool, healBudget, v1alpha1.ConditionProxyReady, metav1.ConditionFalse, v1alpha1.ReasonEndpointsUnavailable)
 	awaitCondition(t, pool, healBudget, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonEndpointsUnavailable)
-	assert.Contains(t, message(t, pool, v1alpha1.ConditionReady), sharedNamespace+"/"+mihomoName)
+	assert.Contains(t, message(t, pool, v1alpha1.ConditionReady), sharedNamespace+"/"+harness.MihomoName)
 }
 
 // putSlices makes these the only hand-written EndpointSlices of the shared namespace.
@@ -166,6 +167,6 @@ func putSlices(t *testing.T, slices ...*discoveryv1.EndpointSlice) {
 // putService replaces the shared proxy's Service.
 func putService(t *testing.T, service *corev1.Service) {
 	t.Helper()
-	require.NoError(t, client.IgnoreNotFound(cluster.Admin.Delete(background, mihomoService())))
+	require.NoError(t, client.IgnoreNotFound(cluster.Admin.Delete(background, harness.MihomoService())))
 	require.NoError(t, cluster.Admin.Create(background, service))
 }

@@ -18,10 +18,10 @@ import (
 // stopOperator stops the shared operator until runOperator, at the latest until the end of the test.
 func stopOperator(t *testing.T) {
 	t.Helper()
-	require.NoError(t, cluster.operator.stop())
+	require.NoError(t, cluster.operator.Stop())
 	t.Cleanup(func() {
 		select {
-		case <-cluster.operator.exited:
+		case <-cluster.operator.Exited:
 			runOperator(t)
 		default:
 		}
@@ -30,7 +30,7 @@ func stopOperator(t *testing.T) {
 
 func runOperator(t *testing.T) {
 	t.Helper()
-	fresh, err := startOperator(background)
+	fresh, err := cluster.StartOperator(background)
 	require.NoError(t, err)
 	cluster.operator = fresh
 }

@@ -1,6 +1,4 @@
-//go:build integration
-
-package integration
+package harness
 
 import (
 	"context"
@@ -23,13 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 const (
-	operatorAccount = harness.OperatorAccount
-	operatorConfig  = "subpool-operator-config-v1"
+	// operatorTick is how often a process is asked whether it works.
+	operatorTick = 50 * time.Millisecond
 
 	// startBudget and stopBudget bound how long the operator's process takes to answer, and to end.
 	startBudget = 30 * time.Second
@@ -39,23 +35,25 @@ const (
 	logTailLength = 50
 )
 
-// operator is one process of the operator, under the shipped ServiceAccount.
-type operator struct {
+// Operator is one process of the operator, under the shipped ServiceAccount.
+type Operator struct {
+	// TokenID identifies the token of this process, and with it the process, in the audit log.
+	TokenID string
+	// Metrics is the address of the metrics endpoint.
+	Metrics string
+	// Exited is closed when the process has ended.
+	Exited chan struct{}
+
 	cmd    *exec.Cmd
 	folder string
-	// tokenID identifies the token of this process, and with it the process, in the audit log.
-	tokenID string
-	// metrics and health are addresses of the two HTTP servers.
-	metrics, health string
-
-	// exited is closed when the process has ended; exit is its result.
-	exited chan struct{}
-	exit   error
+	health string
+	// exit is the result of a process that has ended.
+	exit error
 }
 
-// startOperator returns when the process answers on /readyz. It logs all it can.
-func startOperator(ctx context.Context) (*operator, error) {
-	program, err := harness.Program("MANAGER", "manager")
+// StartOperator returns when the process answers on /readyz. It logs all it can, unless the flags say otherwise.
+func (c *Cluster) StartOperator(ctx context.Context, flags ...string) (*Operator, error) {
+	program, err := Program("MANAGER", "manager")
 	if err != nil {
 		return nil, err
 	}
@@ -63,43 +61,44 @@ func startOperator(ctx context.Context) (*operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the operator's folder: %w", err)
 	}
-	o := &operator{folder: folder, exited: make(chan struct{})}
-	token, err := requestToken(ctx, systemNamespace, operatorAccount)
+	o := &Operator{folder: folder, Exited: make(chan struct{})}
+	token, err := c.RequestToken(ctx, SystemNamespace, OperatorAccount)
 	if err != nil {
 		return nil, err
 	}
-	if o.tokenID, err = tokenID(token); err != nil {
+	if o.TokenID, err = tokenID(token); err != nil {
 		return nil, err
 	}
-	if err := writeKubeconfig(o.file("kubeconfig"), token); err != nil {
+	if err := c.writeKubeconfig(o.file("kubeconfig"), token); err != nil {
 		return nil, err
 	}
-	if o.metrics, err = freeAddress(ctx); err != nil {
+	if o.Metrics, err = freeAddress(ctx); err != nil {
 		return nil, err
 	}
 	if o.health, err = freeAddress(ctx); err != nil {
 		return nil, err
 	}
-	o.cmd = exec.Command(program,
-		"--kubeconfig="+o.file("kubeconfig"),
-		"--operator-config="+operatorConfig,
-		"--namespace="+systemNamespace,
-		"--service-account="+operatorAccount,
-		"--metrics-bind-address="+o.metrics,
-		"--health-probe-bind-address="+o.health,
-		"--zap-log-level=7")
+	o.cmd = exec.Command(program, append([]string{
+		"--kubeconfig=" + o.file("kubeconfig"),
+		"--operator-config=" + OperatorConfig,
+		"--namespace=" + SystemNamespace,
+		"--service-account=" + OperatorAccount,
+		"--metrics-bind-address=" + o.Metrics,
+		"--health-probe-bind-address=" + o.health,
+		"--zap-log-level=7",
+	}, flags...)...)
 	if err := o.start(); err != nil {
 		return nil, err
 	}
 	if err := o.awaitReadyz(ctx); err != nil {
-		return nil, errors.Join(err, o.kill())
+		return nil, errors.Join(err, o.Kill())
 	}
 	return o, nil
 }
 
-func (o *operator) file(name string) string { return filepath.Join(o.folder, name) }
+func (o *Operator) file(name string) string { return filepath.Join(o.folder, name) }
 
-func (o *operator) start() error {
+func (o *Operator) start() error {
 	log, err := os.Create(o.file("log"))
 	if err != nil {
 		return fmt.Errorf("open the operator's log: %w", err)
@@ -110,28 +109,28 @@ func (o *operator) start() error {
 	}
 	go func() {
 		o.exit = errors.Join(o.cmd.Wait(), log.Close())
-		close(o.exited)
+		close(o.Exited)
 	}()
 	return nil
 }
 
-func (o *operator) awaitReadyz(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, tick, startBudget, true, func(ctx context.Context) (bool, error) {
+func (o *Operator) awaitReadyz(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, operatorTick, startBudget, true, func(ctx context.Context) (bool, error) {
 		select {
-		case <-o.exited:
+		case <-o.Exited:
 			return false, fmt.Errorf("the process ended: %w", o.exit)
 		default:
-			return o.readyz(ctx) == nil, nil
+			return o.Readyz(ctx) == nil, nil
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("the operator is not ready: %w\n%s", err, o.logTail())
+		return fmt.Errorf("the operator is not ready: %w\n%s", err, o.LogTail())
 	}
 	return nil
 }
 
-// readyz asks the process whether it works.
-func (o *operator) readyz(ctx context.Context) error {
+// Readyz asks the process whether it works.
+func (o *Operator) Readyz(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.health+"/readyz", http.NoBody)
 	if err != nil {
 		return err
@@ -150,42 +149,42 @@ func (o *operator) readyz(ctx context.Context) error {
 }
 
 // signal may also come to a process that has ended.
-func (o *operator) signal(signal syscall.Signal) error {
+func (o *Operator) signal(signal syscall.Signal) error {
 	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal the operator: %w", err)
 	}
 	return nil
 }
 
-// stop ends the process in good order and waits for its end.
-func (o *operator) stop() error {
+// Stop ends the process in good order and waits for its end.
+func (o *Operator) Stop() error {
 	if err := o.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
-	case <-o.exited:
+	case <-o.Exited:
 		return o.exit
 	case <-time.After(stopBudget):
-		return errors.Join(fmt.Errorf("the operator did not end within %s of SIGTERM", stopBudget), o.kill())
+		return errors.Join(fmt.Errorf("the operator did not end within %s of SIGTERM", stopBudget), o.Kill())
 	}
 }
 
-// kill ends the process at once, if it still runs.
-func (o *operator) kill() error {
+// Kill ends the process at once, if it still runs.
+func (o *Operator) Kill() error {
 	if err := o.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	<-o.exited
+	<-o.Exited
 	return nil
 }
 
-// log returns all that the process has written so far.
-func (o *operator) log() ([]byte, error) { return os.ReadFile(o.file("log")) }
+// Log returns all that the process has written so far.
+func (o *Operator) Log() ([]byte, error) { return os.ReadFile(o.file("log")) }
 
-// logTail is the end of the log for a person: without the bodies of requests, which are only logged to be searched
+// LogTail is the end of the log for a person: without the bodies of requests, which are only logged to be searched
 // for secrets.
-func (o *operator) logTail() string {
-	content, err := o.log()
+func (o *Operator) LogTail() string {
+	content, err := o.Log()
 	if err != nil {
 		return err.Error()
 	}
@@ -198,11 +197,11 @@ func (o *operator) logTail() string {
 	return "end of the operator's log:\n" + strings.Join(lines[max(0, len(lines)-logTailLength):], "")
 }
 
-// requestToken returns a token of a ServiceAccount that outlives the tests.
-func requestToken(ctx context.Context, namespace, name string) (string, error) {
+// RequestToken returns a token of a ServiceAccount that outlives the tests.
+func (c *Cluster) RequestToken(ctx context.Context, namespace, name string) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request := &authenticationv1.TokenRequest{}
-	if err := cluster.Admin.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := c.Admin.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("request a token for ServiceAccount %s/%s: %w", namespace, name, err)
 	}
 	return request.Status.Token, nil
@@ -228,13 +227,13 @@ func tokenID(token string) (string, error) {
 }
 
 // writeKubeconfig writes a file that only its owner can read.
-func writeKubeconfig(path, token string) error {
+func (c *Cluster) writeKubeconfig(path, token string) error {
 	const name = "operator"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{
-		Server:                   cluster.Config.Host,
-		CertificateAuthority:     cluster.Config.CAFile,
-		CertificateAuthorityData: cluster.Config.CAData,
+		Server:                   c.Config.Host,
+		CertificateAuthority:     c.Config.CAFile,
+		CertificateAuthorityData: c.Config.CAData,
 	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}

@@ -1,6 +1,4 @@
-//go:build integration
-
-package integration
+package harness
 
 import (
 	"context"
@@ -23,26 +21,26 @@ import (
 const (
 	nodeName = "paper-node"
 
-	// brokenTag is the tag of images that cannot be pulled.
-	brokenTag = "broken"
+	// BrokenTag is the tag of images that the paper node cannot pull.
+	BrokenTag = "broken"
 
-	// imageDigest ends the image ID of every running container.
-	imageDigest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	// ImageDigest ends the image ID of every container that runs on the paper node.
+	ImageDigest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 )
 
-// kubelet stands in for scheduler and node. It binds the Pods of pools, says that they are ready unless an image is
-// a broken one, and confirms their end at once.
+// kubelet stands in for scheduler and node. It binds the Pods of pools and says that they are ready unless an image is
+// a broken one. Of those that shall end it says at once that their containers have, and only then lets them go.
 type kubelet struct{ client.Client }
 
-// startKubelet returns when the kubelet's node exists; it acts until ctx ends.
-func startKubelet(ctx context.Context) error {
+// StartKubelet returns when the kubelet's node exists; it acts until ctx ends.
+func (c *Cluster) StartKubelet(ctx context.Context) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
-	if err := cluster.Admin.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
+	if err := c.Admin.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("create the node: %w", err)
 	}
 	pools := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.LabelManagedValue})
-	manager, err := ctrl.NewManager(cluster.Config, ctrl.Options{
-		Scheme:  cluster.Admin.Scheme(),
+	manager, err := ctrl.NewManager(c.Config, ctrl.Options{
+		Scheme:  c.Admin.Scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:   cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: pools}}},
 	})
@@ -68,6 +66,9 @@ func (k *kubelet) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	switch {
+	case !pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName != "" && !Ended(pod):
+		setEnded(pod)
+		return reconcile.Result{}, client.IgnoreNotFound(k.Status().Update(ctx, pod))
 	case !pod.DeletionTimestamp.IsZero():
 		ended := []client.DeleteOption{client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}}
 		return reconcile.Result{}, client.IgnoreNotFound(k.Delete(ctx, pod, ended...))
@@ -77,24 +78,47 @@ func (k *kubelet) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case pod.Status.Phase == corev1.PodRunning:
 		return reconcile.Result{}, nil
 	}
-	setPodStatus(pod)
+	setStarted(pod)
 	return reconcile.Result{}, client.IgnoreNotFound(k.Status().Update(ctx, pod))
 }
 
-// setPodStatus says what a node would say of the Pod's images.
-func setPodStatus(pod *corev1.Pod) {
+// Ended tells whether none of the Pod's containers runs any more.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// setEnded says that every container has ended in good order.
+func setEnded(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodSucceeded
+	for i := range pod.Status.ContainerStatuses {
+		container := &pod.Status.ContainerStatuses[i]
+		container.Ready, container.Started = false, ptr.To(false)
+		container.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Reason: "Completed", FinishedAt: metav1.Now(),
+		}}
+	}
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		if condition.Type == corev1.PodReady || condition.Type == corev1.ContainersReady {
+			condition.Status, condition.Reason = corev1.ConditionFalse, "PodCompleted"
+		}
+	}
+}
+
+// setStarted says what a node would say of the Pod's images.
+func setStarted(pod *corev1.Pod) {
 	ready, phase := corev1.ConditionTrue, corev1.PodRunning
 	pod.Status.ContainerStatuses = nil
 	for _, container := range pod.Spec.Containers {
 		status := corev1.ContainerStatus{Name: container.Name, Image: container.Image}
-		if strings.HasSuffix(container.Image, ":"+brokenTag) {
+		if strings.HasSuffix(container.Image, ":"+BrokenTag) {
 			ready, phase = corev1.ConditionFalse, corev1.PodPending
 			status.State.Waiting = &corev1.ContainerStateWaiting{
 				Reason: "ImagePullBackOff", Message: "there is no such image",
 			}
 		} else {
 			status.Ready, status.Started = true, ptr.To(true)
-			status.ImageID = container.Image + imageDigest
+			status.ImageID = container.Image + ImageDigest
 			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Now()}
 		}
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
