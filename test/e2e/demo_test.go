@@ -10,11 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	netv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
+	"github.com/example-org/subrelay-operator/test/harness"
 )
 
 // The example that the documents show, at its full size, runs on an empty node, and a further pool beside it. Other
@@ -80,28 +77,10 @@ func examplePool(t *testing.T) *v1alpha1.SubPool {
 	return pool
 }
 
-// poolObjects are all objects that the operator itself keeps for a pool, with the Secret at the end: whoever replaces
-// the objects one by one needs the keys until then.
+// poolObjects are all objects that the operator itself keeps for a pool.
 func poolObjects(t *testing.T, poolID string) []client.Object {
 	t.Helper()
-	in := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: namespaceOf(poolID), Name: name}
-	}
-	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(poolID)}},
-		&rbacv1.RoleBinding{ObjectMeta: in("subpool-operator")},
-		&corev1.ResourceQuota{ObjectMeta: in("pool")},
-		&netv1.NetworkPolicy{ObjectMeta: in("default-deny")},
-		&netv1.NetworkPolicy{ObjectMeta: in("allow-dns")},
-		&netv1.NetworkPolicy{ObjectMeta: in("allow-mihomo")},
-		&corev1.ServiceAccount{ObjectMeta: in("runtime")},
-		&corev1.ConfigMap{ObjectMeta: in(scriptName(t, poolID))},
-		&corev1.Service{ObjectMeta: in(cpaName)},
-		&corev1.Service{ObjectMeta: in(managerName)},
-		&policyv1.PodDisruptionBudget{ObjectMeta: in("runtime")},
-		&appsv1.StatefulSet{ObjectMeta: in("runtime")},
-		&corev1.Secret{ObjectMeta: in(credentialsName)},
-	}
+	return harness.PoolObjects(poolID, scriptName(t, poolID))
 }
 
 // scriptName is the name of the ConfigMap with the init script, which depends on its content.

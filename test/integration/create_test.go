@@ -120,24 +120,10 @@ func scriptOf(t *testing.T, pool *v1alpha1.SubPool) *corev1.ConfigMap {
 	return &maps.Items[0]
 }
 
-// poolObjects returns one of every object that the operator writes for an Internal pool.
+// poolObjects are all objects that the operator itself keeps for a pool.
 func poolObjects(t *testing.T, pool *v1alpha1.SubPool) []client.Object {
 	t.Helper()
-	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(pool.Name)}},
-		&rbacv1.RoleBinding{ObjectMeta: in(pool, "subpool-operator")},
-		&corev1.ResourceQuota{ObjectMeta: in(pool, "pool")},
-		&netv1.NetworkPolicy{ObjectMeta: in(pool, "default-deny")},
-		&netv1.NetworkPolicy{ObjectMeta: in(pool, "allow-dns")},
-		&netv1.NetworkPolicy{ObjectMeta: in(pool, "allow-mihomo")},
-		&corev1.Secret{ObjectMeta: in(pool, "subpool-credentials")},
-		&corev1.ServiceAccount{ObjectMeta: in(pool, "runtime")},
-		&corev1.ConfigMap{ObjectMeta: in(pool, scriptOf(t, pool).Name)},
-		&corev1.Service{ObjectMeta: in(pool, "cpa")},
-		&corev1.Service{ObjectMeta: in(pool, "cpa-manager")},
-		&policyv1.PodDisruptionBudget{ObjectMeta: in(pool, "runtime")},
-		&appsv1.StatefulSet{ObjectMeta: in(pool, "runtime")},
-	}
+	return harness.PoolObjects(pool.Name, scriptOf(t, pool).Name)
 }
 
 func TestCreateOrder(t *testing.T) {
