@@ -97,8 +97,9 @@ verify-dependencies: bin/tools/govulncheck
 ##### Testing. Results go to bin/test-results, where `make test` counts them.
 
 # $(call go-test,NAME,MODULE,ARGUMENTS) runs the tests of one module.
+format = standard-quiet
 go-test = mkdir -p bin/test-results && cd $(2) && \
-	gotestsum --format standard-quiet --jsonfile $(CURDIR)/bin/test-results/$(1).json -- $(3)
+	gotestsum --format $(format) --jsonfile $(CURDIR)/bin/test-results/$(1).json -- $(3)
 
 .PHONY: test
 test: ## Check and test everything; installs what it needs, leaves nothing running.
@@ -122,6 +123,14 @@ test-lab: bin/tools/gotestsum lab ## Test the lab itself: start nodes, use them,
 .PHONY: test-integration
 test-integration: bin/tools/gotestsum build lab ## Test the operator against a real API server.
 	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/...)
+
+# The seed is to be seen at once, and what happens on the way.
+.PHONY: test-chaos test-chaos-short
+test-chaos test-chaos-short: format := standard-verbose
+test-chaos: bin/tools/gotestsum build lab ## Test 30 pools while users, administrators and the cluster run wild. SUBRELAY_CHAOS_SEED repeats a run.
+	$(call go-test,chaos,.,-count=1 -timeout=30m -tags=chaos ./test/chaos/...)
+test-chaos-short: bin/tools/gotestsum build lab
+	$(call go-test,chaos,.,-count=1 -timeout=15m -short -tags=chaos ./test/chaos/...)
 
 .PHONY: test-e2e
 test-e2e: bin/tools/gotestsum images ## Test the operator on a real node. Needs root.

@@ -79,4 +79,5 @@ check 'verify' make --keep-going verify
 check 'unit tests' make --keep-going test-unit
 check 'lab tests' make test-lab
 check 'integration tests' make test-integration
+check 'chaos, short' make test-chaos-short
 check 'end-to-end tests' make test-e2e
