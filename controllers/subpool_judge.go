@@ -50,7 +50,8 @@ func namespaceOurs(seen *observation) *blocker {
 	}
 	return &blocker{v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
 		"Namespace %s exists and is not owned by this SubPool (UID %s): nothing in it is touched. "+
-			"Remove the namespace, create the pool under another name, or hand the namespace over (docs/lifecycle.md).", seen.namespace.Name, seen.pool.UID), true}
+			"Remove the namespace, create the pool under another name, or hand the namespace over (docs/lifecycle.md).",
+		seen.namespace.Name, seen.pool.UID), true}
 }
 
 func namespaceAlive(seen *observation) *blocker {
