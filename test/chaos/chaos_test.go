@@ -51,7 +51,10 @@ func TestChaos(t *testing.T) {
 	r.requireSettled(t, wants)
 	t.Run("nothing is left over", func(t *testing.T) { requireNothingElse(t, wants) })
 	t.Run("new operators change nothing", func(t *testing.T) { r.requireSteady(t, wants) })
-	t.Run("nothing was lost or doubled on the way", func(t *testing.T) { assert.NoError(t, r.seen.verdict()) })
+	t.Run("nothing was lost or doubled on the way", func(t *testing.T) {
+		assert.NotEmpty(t, r.seen.secrets, "the ledger was kept")
+		assert.NoError(t, r.seen.verdict())
+	})
 	t.Run("a foreign namespace is not written to", func(t *testing.T) { requireForeignUntouched(t, beginning) })
 	t.Run("no operator panicked", r.requireNoPanic)
 }

@@ -36,19 +36,23 @@ type ledger struct {
 	faults []error
 }
 
-// openLedger returns when it sees everything that exists; it watches until ctx ends.
-func openLedger(ctx context.Context) (*ledger, error) {
-	clients, err := kubernetes.NewForConfig(cluster.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for watching: %w", err)
-	}
-	l := &ledger{
+func newLedger() *ledger {
+	return &ledger{
 		live:       map[string]map[types.UID]bool{},
 		namespaces: map[types.UID][]types.UID{},
 		secrets:    map[types.UID][]types.UID{},
 		content:    map[types.UID][sha256.Size]byte{},
 		byHand:     map[types.UID]bool{},
 	}
+}
+
+// openLedger returns when it sees everything that exists; it watches until ctx ends.
+func openLedger(ctx context.Context) (*ledger, error) {
+	clients, err := kubernetes.NewForConfig(cluster.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for watching: %w", err)
+	}
+	l := newLedger()
 	ofPools := func(o *metav1.ListOptions) {
 		o.LabelSelector = v1alpha1.LabelManaged + "=" + v1alpha1.LabelManagedValue
 	}
