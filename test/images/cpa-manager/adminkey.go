@@ -43,9 +43,11 @@ func ensureAdminKey(ctx context.Context, db *store, given string) (string, error
 	if given != "" {
 		return "", db.saveAdminCredential(ctx, newAdminCredential(given))
 	}
-	generated := "cpamp_" + rand.Text()
+	generated := generateAdminKey()
 	return generated, db.saveAdminCredential(ctx, newAdminCredential(generated))
 }
+
+func generateAdminKey() string { return "cpamp_" + rand.Text() }
 
 func bearerToken(r *http.Request) string {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -12,6 +12,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && (os.Args[1] == resetCommand || os.Args[1] == resetCommandAlias) {
+		if err := resetAdminKey(context.Background(), os.Getenv, os.Args[2:], os.Stdout, os.Stderr); err != nil {
+			slog.Error("the admin key was not replaced", "error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Getenv)
 	stop()

@@ -31,23 +31,47 @@ type store struct {
 	db *sql.DB
 }
 
-func openStore(ctx context.Context, path string) (*store, error) {
-	dsn := url.URL{
-		Scheme:   "file",
-		OmitHost: true,
-		Path:     path,
-		RawQuery: url.Values{"_pragma": {"journal_mode(WAL)", "busy_timeout(5000)"}}.Encode(),
-	}
+// openDatabase opens a database as it is.
+func openDatabase(path string, parameters url.Values) (*sql.DB, error) {
+	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	db.SetMaxOpenConns(1) // SQLite has one writer
+	return db, nil
+}
+
+// openStore makes the database and its tables if they are missing.
+func openStore(ctx context.Context, path string) (*store, error) {
+	db, err := openDatabase(path, url.Values{"_pragma": {"journal_mode(WAL)", "busy_timeout(5000)"}})
+	if err != nil {
+		return nil, err
+	}
 	if _, err := db.ExecContext(ctx, schema); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("prepare the database %s: %w", path, err)
 	}
 	return &store{db: db}, nil
+}
+
+// requireManagerDatabase refuses a database without the manager's tables, and changes nothing in it.
+func requireManagerDatabase(ctx context.Context, path string) error {
+	db, err := openDatabase(path, url.Values{"mode": {"ro"}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	var tables int
+	row := db.QueryRowContext(ctx,
+		"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('admin_credential', 'usage_events')")
+	if err := row.Scan(&tables); err != nil {
+		return fmt.Errorf("read the database %s: %w", path, err)
+	}
+	if tables != 2 {
+		return fmt.Errorf("%s is not a database of cpa-manager: give the right -db-path", path)
+	}
+	return nil
 }
 
 func (s *store) close() error { return s.db.Close() }
@@ -65,8 +89,9 @@ func (s *store) adminCredential(ctx context.Context) (adminCredential, bool, err
 	return credential, true, nil
 }
 
+// saveAdminCredential replaces the stored credential, if there is one.
 func (s *store) saveAdminCredential(ctx context.Context, credential adminCredential) error {
-	_, err := s.db.ExecContext(ctx, "INSERT INTO admin_credential (id, salt, hash) VALUES (1, ?, ?)",
+	_, err := s.db.ExecContext(ctx, "INSERT OR REPLACE INTO admin_credential (id, salt, hash) VALUES (1, ?, ?)",
 		credential.salt, credential.hash)
 	if err != nil {
 		return fmt.Errorf("save the admin credential: %w", err)
