@@ -1,7 +1,8 @@
 #!/bin/sh
-# Prepares the volume of a pool before its applications start: the folders they mount and, once, the configuration of
-# cpa. A configuration that is already there belongs to its users and to cpa, which stores its hashed management key in
-# it: it stays as it is unless cpa could not run with it. Every step may be cut short and repeated.
+# Prepares the volume of a pool before its applications start: the folders they mount and the configuration of cpa. A
+# configuration that is already there belongs to its users and to cpa, which stores its hashed management key in it. It
+# is written anew only if cpa could not run with it; when a key or the proxy changes, only that setting does. Every step
+# may be cut short and repeated.
 #
 #   MIHOMO_URL   the proxy for all outbound traffic (required)
 #   DATA_DIR     where the volume is mounted, default /data
@@ -19,6 +20,7 @@ proxy_url=${MIHOMO_URL:-}
 data_dir=${DATA_DIR:-/data}
 secrets_dir=${SECRETS_DIR:-/run/secrets}
 config=$data_dir/cpa/config.yaml
+marker=$data_dir/cpa/.subrelay-inputs
 
 fail() {
 	printf 'initialize: %s\n' "$(printf '%s' "$*" | tr '\n' ' ')" >&2
@@ -82,33 +84,184 @@ print_config() {
 	END
 }
 
-# section NAME prints a top-level block of config.yaml and the first line of the next one.
-section() { sed -n "/^$1:/,/^[^[:space:]#-]/p" "$config"; }
+# The marker says what was last put into config.yaml. The file itself cannot: cpa replaces the management key by a bcrypt
+# hash, which nothing here can compare, and the pool's client key looks like those that users have added. The marker
+# follows the Secret alone. A management key that a user has changed in config.yaml is therefore left as it is.
+print_inputs() {
+	printf "client-key '%s'\nmanagement-key-sha256 %s\nproxy-url '%s'\n" "$client_key" "$management_hash" "$proxy_url"
+}
 
-# config_problem prints why cpa could not run with config.yaml, nothing if it could. It looks for the lines without
-# which cpa does not start, is open to everybody or locks the manager out, and judges no other setting.
+is_current() { print_inputs | cmp -s - "$marker" 2>/dev/null; }
+
+# print_transition is the marker while config.yaml is being replaced. What changes is not in it, so that a run that is
+# cut short is made up for even if the Secret is back at its old keys by then. It names every client key that may have
+# been put into config.yaml. They stand before the last line, which may be all that a damaged marker has of one.
+print_transition() {
+	{ former_client_keys && printf "former-client-key '%s'\n" "$client_key"; } | awk '!seen[$0]++'
+	print_inputs | while IFS= read -r input; do
+		if has_input "$input"; then printf '%s\n' "$input"; fi
+	done
+	echo 'changing config.yaml'
+}
+
+former_client_keys() {
+	if [ -f "$marker" ] && [ -r "$marker" ]; then sed -n "\$!s/^\(former-\)*client-key /former-client-key /p" "$marker"; fi
+}
+
+# has_input LINE finds a line in the marker.
+has_input() {
+	if ! [ -f "$marker" ] || ! [ -r "$marker" ]; then return 1; fi
+	while IFS= read -r line; do
+		if [ "$line" = "$1" ]; then return; fi
+	done <"$marker"
+	return 1
+}
+
+# These functions read and change single lines of config.yaml, and end the program when they are not certain of one.
+# Keys are compared in single quotes, of which q is one.
+# shellcheck disable=SC2016 # $0 is the line in awk
+awk_functions='
+	function put(line) { if (pass == 3) print line line_end }
+
+	# value_length is the length of the value that the text begins with. It must not go on in the next line.
+	function value_length(text) {
+		if (text ~ /^(#|$)/) return 0
+		if (text ~ "^[\"" q "]") { if (!match(text, quoted)) exit 1 }
+		else if (text ~ /^([][{},&*!|>%@`]|[-?:]([ \t]|$))/ || !match(text, plain)) exit 1
+		if (substr(text, RLENGTH + 1) !~ /^([ \t]+#|[ \t]*$)/) exit 1
+		return RLENGTH
+	}
+
+	# with_value is the present line with another value after the first size characters.
+	function with_value(size, value,   head, tail) {
+		head = substr($0, 1, size)
+		tail = substr($0, size + 1)
+		tail = substr(tail, value_length(tail) + 1)
+		return head (head ~ /:$/ ? " " : "") value (tail ~ /^#/ ? " " : "") tail
+	}
+
+	# requote is a value in single quotes.
+	function requote(value) {
+		if (value ~ "^" q) return value
+		if (value ~ /^".*\\/) exit 1
+		if (value ~ /^"/) value = substr(value, 2, length(value) - 2)
+		gsub(q, q q, value)
+		return q value q
+	}
+
+	function has_own_entry(   key) {
+		for (key in former) if (key in entries) return 1
+		return wanted["api-keys"] in entries
+	}
+'
+
+# edit_config FILE prints a config.yaml with the inputs that are not in the marker; every other line stays. It fails
+# unless it is certain of every line that it has to understand: each must hold one whole value, and each of the api-keys
+# have a line of its own. The first pass over FILE checks it and collects the api-keys, the second one prints.
+edit_config() {
+	{
+		former_client_keys
+		has_input "client-key '$client_key'" || printf "api-keys '%s'\n" "$client_key"
+		has_input "management-key-sha256 $management_hash" ||
+			printf "remote-management/secret-key '%s'\n" "$management_key"
+		has_input "proxy-url '$proxy_url'" || printf "proxy-url '%s'\n" "$proxy_url"
+	} | awk -v q="'" "$awk_functions"'
+		BEGIN {
+			secret_key = "remote-management/secret-key"
+			quoted = "^(" q "([^" q "]|" q q ")*" q "|\"([^\"\\\\]|\\\\.)*\")"
+			word = "([^ \t#:]|[^ \t#][^ \t]*[^ \t:])"
+			plain = "^" word "([ \t]+" word ")*"
+		}
+		FNR == 1 { pass++; block = ""; value_indent = -1; split("", seen) }
+		pass == 1 {
+			value = substr($0, length($1) + 2)
+			if ($1 == "former-client-key") former[value]; else wanted[$1] = value
+			next
+		}
+		{ line_end = sub(/\r$/, "") ? "\r" : "" }
+		/^[ \t]*(#|$)/ { put($0); next }
+		{
+			match($0, /^ */)
+			indent = RLENGTH
+			dash = $0 ~ /^ *-([ \t]|$)/
+			if (value_indent >= 0 && (indent > value_indent || indent == value_indent && dash)) exit 1
+			value_indent = -1
+		}
+		indent == 0 && !dash {
+			if ($0 ~ (block == "" ? "^(%|---)" : "^[]}]")) { put($0); next }
+			if (!match($0, /^[A-Za-z0-9_<.-]+[ \t]*:([ \t]+|$)/)) exit 1
+			block = $0
+			sub(/[ \t]*:.*/, "", block)
+			child = ""
+			seen[block]++
+			managed = block in wanted || block == "remote-management" && secret_key in wanted
+			if (block == "proxy-url" && managed) {
+				$0 = with_value(RLENGTH, wanted[block])
+				value_indent = 0
+			} else if (managed && value_length(substr($0, RLENGTH + 1)) > 0) exit 1
+			put($0)
+			if (block == "api-keys" && managed && !has_own_entry()) put(prefix wanted[block])
+			next
+		}
+		block == "api-keys" && managed {
+			if (!match($0, /^ *-[ \t]+/) || child != "" && child != indent) exit 1
+			child = indent
+			start = RLENGTH
+			key = requote(substr($0, start + 1, value_length(substr($0, start + 1))))
+			if (pass == 2) {
+				entries[key]
+				if (prefix == "") prefix = substr($0, 1, start)
+			} else if (key in former && key != wanted[block]) {
+				if (wanted[block] in entries) next
+				$0 = with_value(start, wanted[block])
+				entries[wanted[block]]
+			}
+		}
+		block == "remote-management" && managed {
+			if (child == "") child = indent
+			if (indent < child) exit 1
+			if (indent == child && match($0, /^ *secret-key[ \t]*:([ \t]+|$)/)) {
+				seen[secret_key]++
+				$0 = with_value(RLENGTH, wanted[secret_key])
+				value_indent = indent
+			}
+		}
+		{ put($0) }
+		END {
+			for (name in wanted) if (seen[name] != 1 && (name != "proxy-url" || seen[name])) exit 1
+			if ("proxy-url" in wanted && !seen["proxy-url"]) put("proxy-url: " wanted["proxy-url"])
+		}' - "$1" "$1"
+}
+
+# section NAME FILE prints a top-level block of a config.yaml and the first line of the next one.
+section() { sed -n "/^$1:/,/^[^[:space:]#-]/p" "$2"; }
+
+# config_problem FILE prints why cpa could not run with a config.yaml, nothing if it could. It looks for the lines
+# without which cpa does not start, is open to everybody or locks the manager out, and judges no other setting.
 config_problem() {
 	value="[[:space:]]*('[[:space:]]*([^'[:space:]]|'')|\"[[:space:]]*[^\"[:space:]]|[^]['\"{}#[:space:]])"
-	if ! [ -e "$config" ]; then
+	if ! [ -e "$1" ]; then
 		echo 'does not exist'
-	elif ! [ -f "$config" ]; then
+	elif ! [ -f "$1" ]; then
 		echo 'is not a file'
-	elif od -An -v -tx1 "$config" | grep -q ' 00'; then
+	elif od -An -v -tx1 "$1" | grep -q ' 00'; then
 		echo 'has NUL bytes'
-	elif ! grep -Eq "^port:[[:space:]]+[0-9]" "$config"; then
+	elif ! grep -Eq "^port:[[:space:]]+[0-9]" "$1"; then
 		echo 'has no port'
-	elif ! section api-keys | grep -Eq "^([[:space:]]*-[[:space:]]|api-keys:[[:space:]]+\[)$value"; then
+	elif ! section api-keys "$1" | grep -Eq "^([[:space:]]*-[[:space:]]|api-keys:[[:space:]]+\[)$value"; then
 		echo 'has no api-keys'
-	elif section api-keys | grep -Eq "^[^#]*[['\",[:space:]]your-api-key-[0-9]"; then
+	elif section api-keys "$1" | grep -Eq "^[^#]*[['\",[:space:]]your-api-key-[0-9]"; then
 		echo 'has an example key in api-keys'
-	elif ! section remote-management | grep -Eq "^[[:space:]]+secret-key:[[:space:]]$value"; then
+	elif ! section remote-management "$1" | grep -Eq "^[[:space:]]+secret-key:[[:space:]]$value"; then
 		echo 'has no secret-key in remote-management'
-	elif ! grep -Eq "^auth-dir:[[:space:]]$value" "$config"; then
+	elif ! grep -Eq "^auth-dir:[[:space:]]$value" "$1"; then
 		echo 'has no auth-dir'
-	elif [ -n "$(tail -c 1 "$config")" ] && ! tail -n 1 "$config" | grep -Eq \
+	elif [ -n "$(tail -c 1 "$1")" ] && ! tail -n 1 "$1" | grep -Eq \
 		"^[[:space:]]*#|[:-][[:space:]]+('([^']|'')*'|\"[^\"]*\"|\[.*\]|\{.*\}|true|false)[[:space:]]*$"; then
 		# Without a final newline a value must show its own end: half of an auth-dir would hide all accounts.
 		echo 'ends within a line'
+	elif ! is_current && ! edit_config "$1" >/dev/null; then
+		echo 'has a setting that has to change but is not written on a line of its own'
 	fi
 }
 
@@ -128,20 +281,39 @@ set_aside_config() {
 	ln "$config" "$kept" || mv -n "$config" "$kept" || [ -e "$kept" ]
 }
 
-# replace_config touches config.yaml only when its successor is safe on the disk, and only if it is still unusable then:
-# a second copy of this script, in a Pod that runs on at a lost node, may have come first.
-replace_config() {
-	new=$(mktemp "$config.new-XXXXXX") || return
-	if print_config >"$new" && sync "$new"; then
-		case $(config_problem) in
-		'') return ;;
-		'does not exist') ;;
+# stage FILE brings standard input safely to the disk beside FILE and prints the name that it has there.
+stage() {
+	staged=$(mktemp "$1.new-XXXXXX") || return
+	if cat >"$staged" && sync "$staged"; then
+		printf '%s\n' "$staged"
+	else
+		rm -f "$staged"
+		return 1
+	fi
+}
+
+write_marker() { new_marker=$(stage "$marker") && mv "$new_marker" "$marker"; }
+
+print_successor() { if [ -n "$problem" ]; then print_config; else edit_config "$config"; fi; }
+
+# update_config touches config.yaml only when its successor is safe on the disk, and only if it is still wrong then: a
+# second copy of this script, in a Pod that runs on at a lost node, may have come first.
+update_config() {
+	successor=$(print_successor && echo .) || return # the dot keeps the newlines at the end
+	new=$(printf '%s' "${successor%.}" | stage "$config") || return
+	if is_current && [ -z "$(config_problem "$config")" ]; then return; fi
+	if { [ -n "$problem" ] || [ -z "$(config_problem "$new")" ]; } && print_transition | write_marker; then
+		case $(config_problem "$config") in
+		'' | 'does not exist') ;;
 		*) set_aside_config ;;
-		esac && mv "$new" "$config" && return
+		esac && mv "$new" "$config" && print_inputs | write_marker && return
 	fi
 	rm -f "$new"
 	return 1
 }
+
+# try_twice makes up for what a second copy did in between: at its end it removes what this one has not finished.
+try_twice() { update_config 2>/dev/null || { problem=$(config_problem "$config") && update_config; }; }
 
 for name in cpa_client_key cpa_management_key cpamp_admin_key; do
 	check_key "$name"
@@ -156,6 +328,8 @@ case $management_key in
 esac
 [ ${#management_key} -le 72 ] || refuse_key cpa_management_key 'is longer than the 72 bytes that bcrypt takes'
 check_proxy_url
+management_hash=$(printf '%s' "$management_key" | sha256sum)
+management_hash=${management_hash%% *}
 client_key=$(printf '%s' "$client_key" | sed "s/'/''/g")
 management_key=$(printf '%s' "$management_key" | sed "s/'/''/g")
 
@@ -168,16 +342,15 @@ if [ -f "$config" ] && ! [ -r "$config" ]; then
 	fail "$config is not readable: give the file to the user of the Pod, or remove it to have it written anew"
 fi
 
-problem=$(config_problem)
-if [ -n "$problem" ]; then
-	# After a failure it is the file that counts: a second copy may have written it and removed what this one wrote.
-	if ! reason=$(replace_config 2>&1) && [ -n "$(config_problem)" ]; then
-		fail "$config $problem and cannot be written: $reason: $volume"
-	fi
+problem=$(config_problem "$config")
+if [ -n "$problem" ] || ! is_current; then
+	reason=$(try_twice 2>&1) ||
+		fail "$config ${problem:-does not have the present keys and proxy URL} and cannot be written: $reason: $volume"
 	case $problem in
+	'') printf 'initialize: brought %s in line with the present keys and proxy URL\n' "$config" ;;
 	'does not exist') printf 'initialize: wrote %s\n' "$config" ;;
 	*) printf 'initialize: %s %s: wrote it anew, kept the old one beside it\n' "$config" "$problem" ;;
 	esac
 fi
 # What killed runs have left goes last: as long as config.yaml is missing, a second copy needs its own.
-rm -f "$config".new-*
+rm -f "$config".new-* "$marker".new-* 2>/dev/null || : # what the second copy removes at the same time

@@ -1,6 +1,7 @@
 package subpool_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,43 +16,48 @@ import (
 )
 
 var (
-	// writers are the commands of the script that change the volume, readers all others.
+	// writers are the commands of the scripts that change the volume, readers all others.
 	writers = []string{"cat", "ln", "mkdir", "mktemp", "mv", "rm", "sync"}
-	readers = []string{"grep", "od", "sed", "tail", "tr"}
+	readers = []string{"awk", "cmp", "grep", "od", "sed", "sha256sum", "tail", "tr"}
 )
 
-// wrapped is a run of the script in which a shell function, hook, is called before and after each of the named
-// commands, and also when cat has copied a part of its standard input. Commands that are neither named nor readers are
-// not found by the shells that look for commands in PATH, so that none is forgotten here.
+// wrapped is a run of the script in which a shell function, hook, is called before each of the named commands, and also
+// when cat has copied a part of its standard input. Commands that are neither named nor readers are not found by the
+// shells that look for commands in PATH, so that none is forgotten here.
 func (p *pod) wrapped(t *testing.T, names []string, hook string) *exec.Cmd {
 	t.Helper()
 	bin := filepath.Join(p.root, "bin")
 	require.NoError(t, os.Mkdir(bin, 0o755))
 	prelude := &strings.Builder{}
 	fmt.Fprintln(prelude, hook)
-	for _, name := range slices.Concat(writers, readers) {
-		path, err := exec.LookPath(name)
+	for _, name := range slices.Concat(writers, readers, p.programs) {
+		path, err := exec.LookPath(filepath.Join(p.root, name))
+		if err != nil {
+			path, err = exec.LookPath(name)
+		}
 		require.NoError(t, err)
 		if !slices.Contains(names, name) {
 			require.NoError(t, os.Symlink(path, filepath.Join(bin, name)))
 			continue
 		}
 		if p.shell.name == busybox.name {
-			path = "command " + name
+			path = "command \\" + name // the backslash keeps it from being taken for the alias
 		}
 		part := ""
 		if name == "cat" {
 			part = "if [ $# -eq 0 ]; then /bin/dd bs=1 count=100 2>/dev/null; hook; fi"
 		}
+		function := name
+		if strings.Contains(name, "-") {
+			function = strings.ReplaceAll(name, "-", "_") // the name of a function has no dash, that of an alias may
+			fmt.Fprintf(prelude, "alias %s=%s\n", name, function)
+		}
 		fmt.Fprintf(prelude, `%[1]s() {
-				hook %[1]s "$@"
-				%[2]s
-				status=0
-				%[3]s "$@" || status=$?
-				hook
-				return $status
+				hook %[2]s "$@"
+				%[3]s
+				%[4]s "$@"
 			}
-			`, name, part, path)
+			`, function, name, part, path)
 	}
 	file := filepath.Join(p.root, "prelude.sh")
 	require.NoError(t, os.WriteFile(file, []byte(prelude.String()), 0o644))
@@ -71,53 +77,100 @@ func (p *pod) note(t *testing.T, name, content string) string {
 	return path
 }
 
-// Killed between any two changes of the volume, the script leaves a whole config.yaml or none, and the next run ends
-// with the tree that an undisturbed run makes.
-func TestInitializeKilledAnywhere(t *testing.T) {
-	golden := read(t, "testdata/initialize/config.yaml")
+// startingPoints are the volumes on which the script has something to do.
+var startingPoints = map[string]func(t *testing.T, p *pod){
+	"empty volume": func(*testing.T, *pod) {},
+	"damaged config": func(t *testing.T, p *pod) {
+		p.write(t, p.config(), "cut")
+		p.write(t, p.config()+".new-Ab12Cd", "left by an earlier kill")
+		for number := 1; number <= 3; number++ {
+			p.write(t, p.damaged(number), fmt.Sprint("damaged ", number))
+		}
+	},
+	"folder":         func(t *testing.T, p *pod) { p.mkdir(t, filepath.Join(p.config(), "below")) },
+	"changed inputs": changedInputs,
+}
+
+// changedInputs is a volume that was in line with oldInputs when newInputs came.
+func changedInputs(t *testing.T, p *pod) {
+	t.Helper()
+	p.write(t, p.config(), read(t, "testdata/initialize/rewritten-by-cpa.yaml"))
+	p.write(t, p.marker(), oldInputs.marker())
+	p.setInputs(t, newInputs)
+}
+
+// killedAt runs the script until its step with the given number. It reports false if the script has ended before.
+func (p *pod) killedAt(t *testing.T, step int) bool {
+	t.Helper()
 	const hook = `hook() {
 		read -r step <"$STEPS"
 		step=$((step + 1))
 		echo "$step" >"$STEPS"
 		if [ "$step" -eq "$STOP_AT" ]; then kill -9 0; fi
 	}`
+	cmd := p.wrapped(t, slices.Concat(writers, p.programs), hook)
+	cmd.Env = append(cmd.Env, "STEPS="+p.note(t, "steps", "0\n"), fmt.Sprint("STOP_AT=", step))
+	r := finish(t, cmd)
+	if r.code == 0 {
+		return false
+	}
+	require.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), r.stderr)
+	return true
+}
+
+// eachKill calls test with a Pod whose script was killed, for every step of the script. The shells share the steps out
+// between them, for the sake of time.
+func eachKill(t *testing.T, sh shell, prepare func(t *testing.T, p *pod), test func(p *pod, step int)) {
+	t.Helper()
+	for step := 1 + share(sh); ; step += len(imageShells) {
+		p := newPod(t, sh)
+		prepare(t, p)
+		if !p.killedAt(t, step) {
+			require.Greater(t, step, 6, "the script has more steps than that")
+			return
+		}
+		test(p, step)
+	}
+}
+
+// Killed between any two changes of the volume, the script leaves a whole config.yaml, the old or the new one, and the
+// next run ends with the tree that an undisturbed run makes.
+func TestInitializeKilledAnywhere(t *testing.T) {
 	inShells(t, imageShells, func(t *testing.T, sh shell) {
-		for name, prepare := range map[string]func(t *testing.T, p *pod){
-			"empty volume": func(*testing.T, *pod) {},
-			"damaged config": func(t *testing.T, p *pod) {
-				p.write(t, p.config(), "cut")
-				p.write(t, p.config()+".new-Ab12Cd", "left by an earlier kill")
-				for number := 1; number <= 3; number++ {
-					p.write(t, p.damaged(number), fmt.Sprint("damaged ", number))
-				}
-			},
-			"folder": func(t *testing.T, p *pod) { p.mkdir(t, filepath.Join(p.config(), "below")) },
-		} {
+		for name, prepare := range startingPoints {
 			t.Run(name, func(t *testing.T) {
 				undisturbed := newPod(t, sh)
 				prepare(t, undisturbed)
+				before, _ := os.ReadFile(undisturbed.config()) // empty if there is none
 				undisturbed.mustRun(t)
-				undisturbed.requireUsable(t)
+				after, err := os.ReadFile(undisturbed.config())
+				require.NoError(t, err)
+				require.NotEqual(t, before, after)
 
-				for stop := 1; ; stop++ {
-					p := newPod(t, sh)
-					prepare(t, p)
-					cmd := p.wrapped(t, writers, hook)
-					cmd.Env = append(cmd.Env, "STEPS="+p.note(t, "steps", "0\n"), fmt.Sprint("STOP_AT=", stop))
-					r := finish(t, cmd)
-					if r.code == 0 {
-						require.Greater(t, stop, 20, "the script has more steps than that")
-						break
-					}
-					require.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), r.stderr)
-					if content, err := os.ReadFile(p.config()); err == nil && string(content) != "cut" {
-						require.Equal(t, golden, string(content))
+				eachKill(t, sh, prepare, func(p *pod, step int) {
+					if content, err := os.ReadFile(p.config()); err == nil && !bytes.Equal(content, before) {
+						require.Equal(t, string(after), string(content))
 					}
 					p.mustRun(t)
-					require.Equal(t, undisturbed.tree(t), p.tree(t), "killed at step %d", stop)
-				}
+					require.Equal(t, undisturbed.tree(t), p.tree(t), "killed at step %d", step)
+				})
 			})
 		}
+	})
+}
+
+// If a run is killed and the Secret is back at its old keys by the next one, then so is config.yaml.
+func TestInitializeKilledThenChangedBack(t *testing.T) {
+	rewritten := read(t, "testdata/initialize/rewritten-by-cpa.yaml")
+	inShells(t, imageShells, func(t *testing.T, sh shell) {
+		eachKill(t, sh, changedInputs, func(p *pod, _ int) {
+			p.setInputs(t, oldInputs)
+			p.mustRun(t)
+			require.Equal(t, oldInputs.marker(), read(t, p.marker()))
+			if read(t, p.config()) != rewritten {
+				p.requireInputs(t, oldInputs)
+			}
+		})
 	})
 }
 
@@ -125,23 +178,29 @@ func TestInitializeKilledAnywhere(t *testing.T) {
 func TestInitializeKeepsKeysFromCommands(t *testing.T) {
 	const hook = `hook() { { printf '%s\n' "$*"; /usr/bin/env; } >>"$RECORD"; }`
 	inShells(t, allShells, func(t *testing.T, sh shell) {
-		p := newPod(t, sh)
-		// It takes every check to see that this one is cut.
-		p.write(t, p.config(), read(t, "testdata/initialize/config.yaml")+"usage-stat")
-		record := p.note(t, "record", "")
-		cmd := p.wrapped(t, slices.Concat(writers, readers), hook)
-		cmd.Env = append(cmd.Env, "RECORD="+record)
-		r := finish(t, cmd)
-		require.Zero(t, r.code, r.stderr)
-		p.requireUsable(t)
-
-		seen := read(t, record)
-		for _, name := range slices.Concat(writers, readers) {
-			assert.Contains(t, seen, "\n"+name+" ", "%s is called with arguments", name)
+		seen := &strings.Builder{}
+		for _, prepare := range []func(t *testing.T, p *pod){
+			// It takes every check to see that this one is cut.
+			func(t *testing.T, p *pod) {
+				p.write(t, p.config(), read(t, "testdata/initialize/config.yaml")+"usage-stat")
+			},
+			changedInputs,
+		} {
+			p := newPod(t, sh)
+			prepare(t, p)
+			record := p.note(t, "record", "")
+			cmd := p.wrapped(t, slices.Concat(writers, readers), hook)
+			cmd.Env = append(cmd.Env, "RECORD="+record)
+			r := finish(t, cmd)
+			require.Zero(t, r.code, r.stderr)
+			fmt.Fprintln(seen, read(t, record), r.stdout, r.stderr)
 		}
-		for _, key := range []string{clientKey, managementKey, adminKey} {
-			assert.NotContains(t, seen, key)
-			assert.NotContains(t, r.stdout+r.stderr, key)
+		for _, name := range slices.Concat(writers, readers) {
+			assert.Regexp(t, `(?m)^`+name+`\b`, seen, "%s is called", name)
+		}
+		for _, key := range []string{clientKey, managementKey, adminKey, newInputs.client, newInputs.management} {
+			assert.NotContains(t, seen.String(), key)
+			assert.NotContains(t, seen.String(), quoted(key))
 		}
 	})
 }
@@ -150,7 +209,7 @@ func TestInitializeTwoCopies(t *testing.T) {
 	inShells(t, imageShells, func(t *testing.T, sh shell) {
 		alone := newPod(t, sh)
 		alone.mustRun(t)
-		for range 10 {
+		for range 5 {
 			p := newPod(t, sh)
 			runTwice(t, p)
 			require.Equal(t, alone.tree(t), p.tree(t))
@@ -159,7 +218,13 @@ func TestInitializeTwoCopies(t *testing.T) {
 			runTwice(t, p)
 			p.requireUsable(t)
 			require.Equal(t, "damaged", read(t, p.damaged(1)))
-			unfinished, err := filepath.Glob(p.config() + ".new-*")
+
+			p.setInputs(t, newInputs)
+			runTwice(t, p)
+			p.requireInputs(t, newInputs)
+			require.Equal(t, newInputs.marker(), read(t, p.marker()))
+
+			unfinished, err := filepath.Glob(filepath.Join(p.data, "cpa", "*.new-*"))
 			require.NoError(t, err)
 			require.Empty(t, unfinished)
 		}
@@ -240,6 +305,16 @@ func TestInitializeFullDisk(t *testing.T) {
 				assert.Equal(t, p.tree(t), after.tree(t))
 				after.mustRun(t)
 				after.requireUsable(t)
+			})
+			t.Run(name+", changed inputs", func(t *testing.T) {
+				p := newPod(t, sh)
+				p.mustRun(t)
+				p.setInputs(t, newInputs)
+				r, after := p.mounted(t, fill)
+				requireRefused(t, r, "does not have the present keys", "No space left on device", "free space")
+				assert.Equal(t, p.tree(t), after.tree(t))
+				after.mustRun(t)
+				after.requireInputs(t, newInputs)
 			})
 			t.Run(name+", usable config", func(t *testing.T) {
 				p := newPod(t, sh)

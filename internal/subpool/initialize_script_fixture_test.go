@@ -3,12 +3,15 @@ package subpool_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +51,11 @@ var (
 	allShells   = []shell{dash, busybox, bash}
 )
 
+// share is the part of a long test that falls to one of the imageShells, for the sake of time.
+func share(sh shell) int {
+	return slices.IndexFunc(imageShells, func(other shell) bool { return other.name == sh.name })
+}
+
 // inShells runs a test in every one of the shells, in parallel.
 func inShells(t *testing.T, shells []shell, test func(t *testing.T, sh shell)) {
 	t.Helper()
@@ -60,9 +68,11 @@ func inShells(t *testing.T, shells []shell, test func(t *testing.T, sh shell)) {
 	}
 }
 
-// A pod is what the script sees in its container: a volume, a mounted Secret and the environment.
+// A pod is what a script sees in its container: a volume, a mounted Secret and the environment.
 type pod struct {
 	shell    shell
+	name     string   // of the script
+	programs []string // of the image, which the script calls beside the commands of a shell
 	root     string
 	data     string
 	secrets  string
@@ -79,14 +89,13 @@ func newPod(t *testing.T, sh shell) *pod {
 	require.NoError(t, os.Chmod(filepath.Dir(root), 0o755))
 	p := &pod{
 		shell:    sh,
+		name:     "initialize.sh",
 		root:     root,
 		data:     filepath.Join(root, "data"),
 		secrets:  filepath.Join(root, "secrets"),
 		proxyURL: proxyURL,
 	}
-	script, err := os.ReadFile("initialize.sh")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(p.script(), script, 0o644))
+	p.copyScript(t)
 	require.NoError(t, os.Mkdir(p.data, 0o755))
 	require.NoError(t, os.Mkdir(p.secrets, 0o755))
 	chown(t, p.data, 0, podUser)
@@ -105,9 +114,16 @@ func chown(t *testing.T, path string, uid, gid int) {
 	}
 }
 
-func (p *pod) script() string { return filepath.Join(p.root, "initialize.sh") }
+func (p *pod) script() string { return filepath.Join(p.root, p.name) }
+
+func (p *pod) copyScript(t *testing.T) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(p.script(), []byte(read(t, p.name)), 0o644))
+}
 
 func (p *pod) config() string { return filepath.Join(p.data, "cpa", "config.yaml") }
+
+func (p *pod) marker() string { return filepath.Join(p.data, "cpa", ".subrelay-inputs") }
 
 func (p *pod) damaged(number int) string { return fmt.Sprintf("%s.damaged-%d", p.config(), number) }
 
@@ -117,6 +133,30 @@ func (p *pod) setKey(t *testing.T, name, value string) {
 	require.NoError(t, os.RemoveAll(path))
 	require.NoError(t, os.WriteFile(path, []byte(value), 0o440))
 	chown(t, path, 0, podUser)
+}
+
+// inputs are what the script puts into config.yaml.
+type inputs struct{ client, management, proxy string }
+
+var (
+	oldInputs = inputs{clientKey, managementKey, proxyURL}
+	newInputs = inputs{"next-client-key's", `next "management" key's`, "http://other-gateway.subpool-gateway.svc:7891"}
+)
+
+func (p *pod) setInputs(t *testing.T, in inputs) {
+	t.Helper()
+	p.setKey(t, "cpa_client_key", in.client)
+	p.setKey(t, "cpa_management_key", in.management)
+	p.proxyURL = in.proxy
+}
+
+// quoted is a value as the script writes it.
+func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
+
+// marker is what the script notes down about the inputs that are in config.yaml.
+func (in inputs) marker() string {
+	return fmt.Sprintf("client-key %s\nmanagement-key-sha256 %x\nproxy-url %s\n",
+		quoted(in.client), sha256.Sum256([]byte(in.management)), quoted(in.proxy))
 }
 
 // write leaves a file on the volume, with the folders above it, as an application in the Pod would.
@@ -198,7 +238,7 @@ func (p *pod) mustRun(t *testing.T) result {
 func requireRefused(t *testing.T, r result, words ...string) {
 	t.Helper()
 	require.Equal(t, 1, r.code, r.stderr)
-	require.Regexp(t, `\Ainitialize: [^\n]+\n\z`, r.stderr)
+	require.Regexp(t, `\Ainitialize(-manager)?: [^\n]+\n\z`, r.stderr)
 	for _, word := range words {
 		require.Contains(t, r.stderr, word)
 	}
@@ -271,6 +311,15 @@ func parseConfig(t *testing.T, content string) cpaConfig {
 	var config cpaConfig
 	require.NoError(t, yaml.Unmarshal([]byte(content), &config), content)
 	return config
+}
+
+// requireInputs checks what cpa finds in config.yaml. A client key must be the only one.
+func (p *pod) requireInputs(t *testing.T, in inputs) {
+	t.Helper()
+	config := parseConfig(t, read(t, p.config()))
+	require.Equal(t, []string{in.client}, config.APIKeys)
+	require.Equal(t, in.management, config.RemoteManagement.SecretKey)
+	require.Equal(t, in.proxy, config.ProxyURL)
 }
 
 // requireUsable checks that cpa starts with config.yaml and is closed to strangers.
