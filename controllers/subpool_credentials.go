@@ -54,9 +54,9 @@ func (w *credentialWatches) source() source.Source {
 	return source.Channel(w.events, &handler.EnqueueRequestForObject{})
 }
 
-// ensure starts the watch of a pool that has credentials; a second call does nothing. The watch outlives ctx, the pass
-// that found the pool.
-func (w *credentialWatches) ensure(ctx context.Context, poolID string) {
+// ensure starts the watch of a pool whose Secret was just read; a second call does nothing. The watch outlives ctx, the
+// pass that read the Secret.
+func (w *credentialWatches) ensure(ctx context.Context, poolID string, secret *corev1.Secret) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, running := w.stops[poolID]; running {
@@ -67,7 +67,7 @@ func (w *credentialWatches) ensure(ctx context.Context, poolID string) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: w.listerWatcher(subpool.NamespaceName(poolID)),
 		ObjectType:    &metav1.PartialObjectMetadata{},
-		Handler:       w.handler(ctx, poolID),
+		Handler:       w.handler(ctx, poolID, secret.ResourceVersion),
 	})
 	go informer.RunWithContext(ctx)
 }
@@ -97,7 +97,8 @@ func (w *credentialWatches) listerWatcher(namespace string) cache.ListerWatcher 
 	}
 }
 
-func (w *credentialWatches) handler(ctx context.Context, poolID string) cache.ResourceEventHandler {
+// handler tells of every change since the given version, which the pool was judged by.
+func (w *credentialWatches) handler(ctx context.Context, poolID, judged string) cache.ResourceEventHandler {
 	notify := func() {
 		pool := &v1alpha1.SubPool{ObjectMeta: metav1.ObjectMeta{Name: poolID}}
 		select {
@@ -106,8 +107,9 @@ func (w *credentialWatches) handler(ctx context.Context, poolID string) cache.Re
 		}
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(_ any, initial bool) {
-			if !initial {
+		AddFunc: func(object any, initial bool) {
+			secret, ok := object.(*metav1.PartialObjectMetadata)
+			if !initial || !ok || secret.ResourceVersion != judged {
 				notify()
 			}
 		},

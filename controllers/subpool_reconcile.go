@@ -57,12 +57,13 @@ type outcome struct {
 // The workload needs every stage before it; furniture is written even if a wall failed.
 func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcome {
 	if seen.credentials != nil {
-		r.credentials.ensure(ctx, seen.pool.Name) // also when they block: whoever mends them is noticed at once
+		r.credentials.ensure(ctx, seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
 	}
 	if blocked := judge(seen); blocked != nil {
 		return outcome{blocked: blocked, err: r.suspendBlocked(ctx, seen), retryAfter: blockedDelay}
 	}
-	desired := subpool.Desired(seen.input(r.Operator))
+	in := seen.input(r.Operator)
+	desired := subpool.Desired(in)
 
 	if blocked, err := r.buildNamespace(ctx, seen, desired.Namespace); blocked != nil || err != nil {
 		return outcome{blocked: blocked, err: err, retryAfter: blockedDelay}
@@ -74,6 +75,9 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, walls...)
 	_, furnitureErr := r.engine.Apply(ctx, seen.live, desired.Furniture...)
 	made, credentialsErr := r.buildCredentials(ctx, seen)
+	if credentialsErr == nil && seen.credentials == nil {
+		return outcome{err: errors.Join(wallsErr, furnitureErr), retryAfter: accessDelay} // made by another: whose is it?
+	}
 	if wallsErr == nil && wallsWritten > 0 && apierrors.IsForbidden(credentialsErr) {
 		return outcome{err: furnitureErr, retryAfter: accessDelay}
 	}
@@ -85,14 +89,16 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	if result.err != nil {
 		return result
 	}
-	written, err := r.engine.Apply(ctx, seen.live, desired.Workload)
+	in.Credentials = seen.credentials.UID
+	workload := subpool.Workload(in)
+	written, err := r.engine.Apply(ctx, seen.live, workload)
 	if err != nil {
 		result.err = err
 		return result
 	}
 	result.workloadWritten = written > 0
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
-	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), desired.All()...)
+	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	result.podReplaced, err = r.replaceStuckPod(ctx, seen, result.workloadWritten)
 	result.err = errors.Join(lastErr, pruneErr, err)
 	if !seen.pool.Spec.Suspend && !assessWorkload(seen, result).ok() {
@@ -169,10 +175,14 @@ func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observat
 		return false, err
 	}
 	err = r.Create(ctx, secret, client.FieldOwner(objectsOwner))
-	if apierrors.IsAlreadyExists(err) {
-		return false, nil // the next pass looks at whose it is
+	if err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			err = nil // the next pass looks at whose it is
+		}
+		return false, err
 	}
-	return err == nil, err
+	seen.credentials = secret
+	return true, nil
 }
 
 // mayGo tells which objects without an intent are removed: policies and scripts of the pool that are not wanted any more.

@@ -46,20 +46,21 @@ func shippedConfig(t *testing.T) *operatorconfig.Config {
 
 func exampleInput(t *testing.T) Input {
 	return Input{
-		Pool:     examplePool(t),
-		Config:   shippedConfig(t),
-		Operator: Identity{Namespace: "subpool-system", Name: "subpool-operator"},
-		Proxy:    &Proxy{PodLabels: map[string]string{"app.kubernetes.io/name": "mihomo-gateway"}, Port: 7890},
+		Pool:        examplePool(t),
+		Config:      shippedConfig(t),
+		Operator:    Identity{Namespace: "subpool-system", Name: "subpool-operator"},
+		Credentials: "0d9c7b1e-0000-4000-8000-000000000002",
+		Proxy:       &Proxy{PodLabels: map[string]string{"app.kubernetes.io/name": "mihomo-gateway"}, Port: 7890},
 	}
 }
 
 // A golden file shows a reviewer what a change of the builders does to the cluster. The first case has every
 // object, the others those that the case is about.
 func TestGolden(t *testing.T) {
-	workload := func(s Stages) []any { return []any{s.Workload} }
-	policies := func(s Stages) []any {
+	workload := func(in Input) []any { return []any{Workload(in)} }
+	policies := func(in Input) []any {
 		var found []any
-		for _, object := range s.Walls {
+		for _, object := range Desired(in).Walls {
 			if kind := kindOf(object); kind == "NetworkPolicy" {
 				found = append(found, object)
 			}
@@ -68,7 +69,7 @@ func TestGolden(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*Input)
-		show   func(Stages) []any
+		show   func(Input) []any
 	}{
 		"internal":     {func(*Input) {}, everything},
 		"suspended":    {func(in *Input) { in.Pool.Spec.Suspend = true }, workload},
@@ -81,7 +82,7 @@ func TestGolden(t *testing.T) {
 			in := exampleInput(t)
 			c.change(&in)
 			var documents []string
-			for _, object := range c.show(Desired(in)) {
+			for _, object := range c.show(in) {
 				document, err := yaml.Marshal(object)
 				require.NoError(t, err)
 				documents = append(documents, string(document))
@@ -100,12 +101,13 @@ func TestGoldenCredentials(t *testing.T) {
 	compareGolden(t, "credentials.yaml", string(document))
 }
 
-func everything(s Stages) []any {
+func everything(in Input) []any {
+	s := Desired(in)
 	all := []any{s.Namespace}
 	for _, object := range slices.Concat(s.Walls, []runtime.ApplyConfiguration{s.Quota}, s.Furniture) {
 		all = append(all, object)
 	}
-	return append(all, s.Workload)
+	return append(all, Workload(in))
 }
 
 func kindOf(object runtime.ApplyConfiguration) string {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
@@ -58,6 +59,10 @@ type Input struct {
 	// Proxy is the shared Mihomo as its Service describes it; nil while that Service does not exist. Then
 	// the pool has no way out.
 	Proxy *Proxy
+
+	// Credentials is the UID of the pool's Secret. Another Secret is a change of the Pod template: the Pod is replaced
+	// once, and the init containers bring the volume in line with the new keys. Only the workload needs it.
+	Credentials types.UID
 
 	// Claim is the claim template of the StatefulSet that exists already, which cannot be changed any
 	// more; nil for a new pool.
@@ -110,32 +115,27 @@ type Stages struct {
 	// is replaced in between must fit.
 	Quota runtime.ApplyConfiguration
 
-	// Furniture is what the runtime uses. The credentials are not part of it: they are made once, see
-	// Credentials.
+	// Furniture is what the runtime uses.
 	Furniture []runtime.ApplyConfiguration
-
-	Workload runtime.ApplyConfiguration
 }
 
 // All are the objects of every stage.
 func (s Stages) All() []runtime.ApplyConfiguration {
-	return slices.Concat([]runtime.ApplyConfiguration{s.Namespace, s.Quota}, s.Walls, s.Furniture,
-		[]runtime.ApplyConfiguration{s.Workload})
+	return slices.Concat([]runtime.ApplyConfiguration{s.Namespace, s.Quota}, s.Walls, s.Furniture)
 }
 
-// Desired returns every object of the pool but the Secret.
+// Desired returns the objects that the runtime needs, but for the Secret, which is made once: see Credentials. The
+// runtime itself, see Workload, comes after both.
 func Desired(in Input) Stages {
-	script := initializeConfigMap(in)
 	return Stages{
 		Namespace: namespace(in),
 		Walls:     append(networkPolicies(in), operatorAccess(in)),
 		Quota:     quota(in),
 		Furniture: []runtime.ApplyConfiguration{
-			serviceAccount(in), script,
+			serviceAccount(in), initializeConfigMap(in),
 			service(in, CPAName, CPAPort), service(in, CPAManagerName, CPAManagerPort),
 			disruptionBudget(in),
 		},
-		Workload: statefulSet(in, *script.Name),
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -23,10 +22,10 @@ import (
 // TestROL02SameInputSameObjects: an operator that is restarted, or upgraded without a change of the builders,
 // must not find anything to change.
 func TestROL02SameInputSameObjects(t *testing.T) {
-	first, err := yaml.Marshal(everything(Desired(exampleInput(t))))
+	first, err := yaml.Marshal(everything(exampleInput(t)))
 	require.NoError(t, err)
 	for range 20 {
-		again, err := yaml.Marshal(everything(Desired(exampleInput(t))))
+		again, err := yaml.Marshal(everything(exampleInput(t)))
 		require.NoError(t, err)
 		require.Equal(t, string(first), string(again))
 	}
@@ -53,7 +52,7 @@ func TestCFG02CredentialsAreRandom(t *testing.T) {
 
 // TestRES01EveryContainerIsAccountedFor: the quota rejects a Pod of which one container lacks a request or limit.
 func TestRES01EveryContainerIsAccountedFor(t *testing.T) {
-	spec := Desired(exampleInput(t)).Workload.(*appsv1ac.StatefulSetApplyConfiguration).Spec.Template.Spec
+	spec := Workload(exampleInput(t)).Spec.Template.Spec
 	for _, container := range append(spec.InitContainers, spec.Containers...) {
 		for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			require.Contains(t, *container.Resources.Requests, resource, *container.Name)
@@ -186,7 +185,7 @@ func TestCFG12GoMemoryLimit(t *testing.T) {
 
 // TestROL06StartupBudget: the manager may take ten minutes to migrate its database, and liveness is looser than readiness.
 func TestROL06StartupBudget(t *testing.T) {
-	spec := Desired(exampleInput(t)).Workload.(*appsv1ac.StatefulSetApplyConfiguration).Spec.Template.Spec
+	spec := Workload(exampleInput(t)).Spec.Template.Spec
 	for _, container := range spec.Containers {
 		budget := *container.StartupProbe.PeriodSeconds * *container.StartupProbe.FailureThreshold
 		if *container.Name == CPAManagerName {

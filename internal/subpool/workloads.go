@@ -9,12 +9,15 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/operatorconfig"
 )
 
 const (
 	// InitializeName is the init container that prepares the volume.
 	InitializeName = "initialize-config"
+	// InitializeManagerName is the init container that prepares the manager's database.
+	InitializeManagerName = "initialize-manager"
 
 	// nonRootID is user, group and volume group of every process of the pool: "nonroot" of the
 	// distroless images.
@@ -38,7 +41,11 @@ const (
 	revisionHistory          = 3
 )
 
-func statefulSet(in Input, scriptName string) *appsv1ac.StatefulSetApplyConfiguration {
+// annotationCredentials names the Secret, by UID, whose keys the Pod runs with.
+const annotationCredentials = "subrelay.example.com/credentials"
+
+// Workload returns the runtime: the StatefulSet with its claim template.
+func Workload(in Input) *appsv1ac.StatefulSetApplyConfiguration {
 	replicas := int32(1)
 	if in.Pool.Spec.Suspend {
 		replicas = 0
@@ -54,8 +61,11 @@ func statefulSet(in Input, scriptName string) *appsv1ac.StatefulSetApplyConfigur
 				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
 			WithTemplate(corev1ac.PodTemplateSpec().
 				WithLabels(runtimeLabels(in.Pool)).
-				WithAnnotations(map[string]string{"kubectl.kubernetes.io/default-container": CPAName}).
-				WithSpec(podSpec(in, scriptName))).
+				WithAnnotations(map[string]string{
+					"kubectl.kubernetes.io/default-container": CPAName,
+					annotationCredentials:                     string(in.Credentials),
+				}).
+				WithSpec(podSpec(in))).
 			WithVolumeClaimTemplates(claimTemplate(in)))
 }
 
@@ -85,7 +95,7 @@ func claimTemplate(in Input) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	return claim
 }
 
-func podSpec(in Input, scriptName string) *corev1ac.PodSpecApplyConfiguration {
+func podSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
 	return corev1ac.PodSpec().
 		WithServiceAccountName(RuntimeName).
 		WithAutomountServiceAccountToken(false).
@@ -99,11 +109,11 @@ func podSpec(in Input, scriptName string) *corev1ac.PodSpecApplyConfiguration {
 			WithFSGroup(nonRootID).
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithInitContainers(initializeContainer(in)).
+		WithInitContainers(initializeContainer(in), initializeManagerContainer(in)).
 		WithContainers(cpaContainer(in), managerContainer(in)).
 		WithVolumes(
 			corev1ac.Volume().WithName(initializeVolume).WithConfigMap(corev1ac.ConfigMapVolumeSource().
-				WithName(scriptName).WithDefaultMode(scriptFileMode)),
+				WithName(initializeName()).WithDefaultMode(scriptFileMode)),
 			secretVolume(credentialsVolume, CredentialKeys...),
 			secretVolume(managerCredentialsVolume, KeyCPAManagement, KeyCPAMPAdmin),
 			corev1ac.Volume().WithName(managerTempVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource().
@@ -113,19 +123,32 @@ func podSpec(in Input, scriptName string) *corev1ac.PodSpecApplyConfiguration {
 
 // initializeContainer runs in CPA's image, which has a shell, so that the Pod needs no third image.
 func initializeContainer(in Input) *corev1ac.ContainerApplyConfiguration {
-	cpa := in.Pool.Spec.CPA
-	return corev1ac.Container().
-		WithName(InitializeName).
-		WithImage(string(cpa.Image)).
-		WithImagePullPolicy(pullPolicy(cpa.Image)).
-		WithCommand("/bin/sh", "/bootstrap/"+initializeKey).
+	return script(InitializeName, initializeKey, in.Pool.Spec.CPA).
 		WithEnv(corev1ac.EnvVar().WithName("MIHOMO_URL").WithValue(ProxyURL(in.Config.Mihomo))).
-		WithResources(resources(cpa.Resources)).
-		WithSecurityContext(containerSecurity()).
 		WithVolumeMounts(
 			mount(DataVolumeName, "/data"),
-			mount(initializeVolume, "/bootstrap").WithReadOnly(true),
 			mount(credentialsVolume, secretsPath).WithReadOnly(true))
+}
+
+// initializeManagerContainer runs in the manager's image: only the manager itself can change its stored key.
+func initializeManagerContainer(in Input) *corev1ac.ContainerApplyConfiguration {
+	return script(InitializeManagerName, initializeManagerKey, in.Pool.Spec.CPAManager).
+		WithVolumeMounts(
+			mount(DataVolumeName, "/data").WithSubPath("cpa-manager"),
+			mount(managerCredentialsVolume, secretsPath).WithReadOnly(true),
+			mount(managerTempVolume, "/tmp"))
+}
+
+// script is an init container that runs one of the scripts in the image of an application.
+func script(name, key string, spec v1alpha1.ContainerSpec) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(name).
+		WithImage(string(spec.Image)).
+		WithImagePullPolicy(pullPolicy(spec.Image)).
+		WithCommand("/bin/sh", "/bootstrap/"+key).
+		WithResources(resources(spec.Resources)).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(mount(initializeVolume, "/bootstrap").WithReadOnly(true))
 }
 
 func cpaContainer(in Input) *corev1ac.ContainerApplyConfiguration {

@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 )
 
-// An image that nobody has is named in the status, and the pool can still be suspended and, mended, resumed.
-func TestMissingImage(t *testing.T) {
+// ROL-03: an image that nobody has is named in the status, and the pool recovers by itself when the image is mended.
+func TestROL03MissingImage(t *testing.T) {
 	t.Parallel()
 	id := createReady(t, newPool("missing"))
 	const missing = "registry.example.invalid/subrelay-standin/cpa-manager:missing"
@@ -20,18 +19,12 @@ func TestMissingImage(t *testing.T) {
 
 	eventually(t, readyBudget, func(c *assert.CollectT) {
 		ready := readyCondition(c, id)
-		assert.Equal(c, v1alpha1.ReasonWorkloadsNotReady, ready.Reason)
-		assert.Contains(c, ready.Message, "container cpa-manager waits")
+		assert.Equal(c, v1alpha1.ReasonImagePullFailed, ready.Reason)
+		assert.Regexp(c, "cpa-manager|initialize-manager", ready.Message)
 		assert.Regexp(c, "ErrImagePull|ImagePullBackOff", ready.Message)
 		assert.Contains(c, ready.Message, missing)
 	})
 
-	suspend(t, id, true)
-	awaitNoPod(t, id)
-	awaitCondition(t, id, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
-	change(t, id, func(spec *v1alpha1.SubPoolSpec) {
-		spec.CPAManager.Image = managerImage
-		spec.Suspend = false
-	})
+	change(t, id, func(spec *v1alpha1.SubPoolSpec) { spec.CPAManager.Image = managerImage })
 	awaitReady(t, id)
 }
