@@ -72,39 +72,44 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	if !lowersQuota(seen) {
 		walls, last = slices.Concat(walls, last), nil
 	}
-	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, walls...)
-	_, furnitureErr := r.engine.Apply(ctx, seen.live, desired.Furniture...)
-	made, credentialsErr := r.buildCredentials(ctx, seen)
-	if credentialsErr == nil && seen.credentials == nil {
-		return outcome{err: errors.Join(wallsErr, furnitureErr), retryAfter: accessDelay} // made by another: whose is it?
-	}
-	if wallsErr == nil && wallsWritten > 0 && apierrors.IsForbidden(credentialsErr) {
-		return outcome{err: furnitureErr, retryAfter: accessDelay}
-	}
-	result := outcome{
-		err:             errors.Join(wallsErr, furnitureErr, credentialsErr),
-		credentialsMade: made,
-		retryAfter:      wait.Jitter(checkPeriod, checkJitter),
-	}
-	if result.err != nil {
-		return result
+	done := r.buildNeeds(ctx, seen, walls, desired.Furniture)
+	if done.err != nil || seen.credentials == nil {
+		return done
 	}
 	in.Credentials = seen.credentials.UID
 	workload := subpool.Workload(in)
 	written, err := r.engine.Apply(ctx, seen.live, workload)
 	if err != nil {
-		result.err = err
-		return result
+		done.err = err
+		return done
 	}
-	result.workloadWritten = written > 0
+	done.workloadWritten = written > 0
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
-	result.podReplaced, err = r.replaceStuckPod(ctx, seen, result.workloadWritten)
-	result.err = errors.Join(lastErr, pruneErr, err)
-	if !seen.pool.Spec.Suspend && !assessWorkload(seen, result).ok() {
-		result.retryAfter = troubleDelay
+	done.podReplaced, err = r.replaceStuckPod(ctx, seen, done.workloadWritten)
+	done.err = errors.Join(lastErr, pruneErr, err)
+	if !seen.pool.Spec.Suspend && !assessWorkload(seen, done).ok() {
+		done.retryAfter = troubleDelay
 	}
-	return result
+	return done
+}
+
+// buildNeeds writes what the workload must not run without. Credentials that cannot be had yet are no error: the API server
+// may not honour the new access to them, or another process has just made them and the next pass looks at whose they are.
+func (r *SubPoolReconciler) buildNeeds(ctx context.Context, seen *observation, walls, furniture []runtime.ApplyConfiguration) outcome {
+	done := outcome{retryAfter: wait.Jitter(checkPeriod, checkJitter)}
+	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, walls...)
+	_, furnitureErr := r.engine.Apply(ctx, seen.live, furniture...)
+	made, credentialsErr := r.buildCredentials(ctx, seen)
+	done.credentialsMade = made
+
+	accessPending := wallsErr == nil && wallsWritten > 0 && apierrors.IsForbidden(credentialsErr)
+	madeByAnother := credentialsErr == nil && seen.credentials == nil
+	if accessPending || madeByAnother {
+		credentialsErr, done.retryAfter = nil, accessDelay
+	}
+	done.err = errors.Join(wallsErr, furnitureErr, credentialsErr)
+	return done
 }
 
 // lowersQuota tells whether the quota must come after the workload, see subpool.Stages.
