@@ -100,21 +100,23 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 
 // ensureFinalizer comes before the first object, so that no pool can vanish and leave objects behind.
 func (r *SubPoolReconciler) ensureFinalizer(ctx context.Context, pool *v1alpha1.SubPool) error {
+	return r.patchFinalizers(ctx, pool, controllerutil.AddFinalizer)
+}
+
+func (r *SubPoolReconciler) releaseFinalizer(ctx context.Context, pool *v1alpha1.SubPool) error {
+	return client.IgnoreNotFound(r.patchFinalizers(ctx, pool, controllerutil.RemoveFinalizer))
+}
+
+// patchFinalizers writes only if edit changes something, and only if nobody changed the SubPool since it was read.
+func (r *SubPoolReconciler) patchFinalizers(
+	ctx context.Context, pool *v1alpha1.SubPool, edit func(client.Object, string) bool,
+) error {
 	base := pool.DeepCopy()
-	if !controllerutil.AddFinalizer(pool, v1alpha1.Finalizer) {
+	if !edit(pool, v1alpha1.Finalizer) {
 		return nil
 	}
 	return r.Patch(ctx, pool, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(finalizerOwner))
-}
-
-func (r *SubPoolReconciler) releaseFinalizer(ctx context.Context, pool *v1alpha1.SubPool) error {
-	base := pool.DeepCopy()
-	if !controllerutil.RemoveFinalizer(pool, v1alpha1.Finalizer) {
-		return nil
-	}
-	return client.IgnoreNotFound(r.Patch(ctx, pool,
-		client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(finalizerOwner)))
 }
 
 // SetupWithManager watches SubPools, everything they own, the operator configuration and the shared proxy.

@@ -17,6 +17,9 @@ const (
 	waitsForCreator = "ContainerCreating"
 
 	endedForMemory = "OOMKilled"
+
+	// sandboxFailed is the one of startReasons that is not about a volume.
+	sandboxFailed = "FailedCreatePodSandBox"
 )
 
 // probeGrace is how long a container may run without being ready before its readiness probe is held against it: the
@@ -32,9 +35,8 @@ var imagePullReasons = map[string]bool{
 // Reasons of Events that stop a Pod before a container of it runs.
 var (
 	createReasons = map[string]bool{"FailedCreate": true}
-	mountReasons  = map[string]bool{"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true}
 	startReasons  = map[string]bool{
-		"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true, "FailedCreatePodSandBox": true,
+		"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true, sandboxFailed: true,
 	}
 )
 
@@ -49,9 +51,9 @@ func assessPod(seen *observation) verdict {
 		return problem
 	}
 	if seen.warning != nil && aboutToStart(pod) {
-		reason := v1alpha1.ReasonContainerStartFailed
-		if mountReasons[seen.warning.Reason] {
-			reason = v1alpha1.ReasonVolumeNotMounted
+		reason := v1alpha1.ReasonVolumeNotMounted
+		if seen.warning.Reason == sandboxFailed {
+			reason = v1alpha1.ReasonContainerStartFailed
 		}
 		return no(reason, "Pod %s cannot start: %s", pod.Name, seen.warning.Message)
 	}
@@ -89,12 +91,15 @@ func aboutToStart(pod *corev1.Pod) bool {
 		return false
 	}
 	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-		waiting := status.State.Waiting
-		if waiting == nil || waiting.Reason != waitsForInit && waiting.Reason != waitsForCreator {
+		if status.State.Waiting == nil || !waitsItsTurn(status.State.Waiting) {
 			return false
 		}
 	}
 	return true
+}
+
+func waitsItsTurn(waiting *corev1.ContainerStateWaiting) bool {
+	return waiting.Reason == waitsForInit || waiting.Reason == waitsForCreator
 }
 
 func assessInitContainer(status corev1.ContainerStatus, now time.Time) verdict {
@@ -132,7 +137,7 @@ func assessContainer(name string, status corev1.ContainerStatus, now time.Time) 
 		return no(v1alpha1.ReasonProbeFailing, "%s runs, but its readiness probe does not succeed", name)
 	case state.Running != nil:
 		return notReady("%s is starting", name)
-	case state.Waiting == nil || state.Waiting.Reason == waitsForInit || state.Waiting.Reason == waitsForCreator:
+	case state.Waiting == nil || waitsItsTurn(state.Waiting):
 		return notReady("%s is about to start", name)
 	default:
 		return no(v1alpha1.ReasonContainerStartFailed, "%s cannot start: %s: %s; image %s",

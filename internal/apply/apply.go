@@ -135,11 +135,11 @@ func (e *Engine) Prune(ctx context.Context, live Live, mayGo func(Key) bool, int
 	wanted := make(map[Key]bool, len(intents))
 	var errs []error
 	for _, configuration := range intents {
-		intent, err := newIntent(configuration)
+		key, err := keyOf(configuration)
 		if err != nil {
 			return err
 		}
-		wanted[intent.key] = true
+		wanted[key] = true
 	}
 	for key, object := range live {
 		if wanted[key] || !mayGo(key) || object.GetDeletionTimestamp() != nil {

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
@@ -25,11 +27,31 @@ type intent struct {
 	hash   string
 }
 
+// keyOf reads whose intent it is without encoding it. Every generated apply configuration tells.
+func keyOf(configuration runtime.ApplyConfiguration) (Key, error) {
+	identified, ok := configuration.(interface {
+		GetAPIVersion() *string
+		GetKind() *string
+		GetNamespace() *string
+		GetName() *string
+	})
+	if !ok {
+		return Key{}, fmt.Errorf("%T does not say which object it is for", configuration)
+	}
+	kind := schema.FromAPIVersionAndKind(ptr.Deref(identified.GetAPIVersion(), ""), ptr.Deref(identified.GetKind(), ""))
+	name := client.ObjectKey{Namespace: ptr.Deref(identified.GetNamespace(), ""), Name: ptr.Deref(identified.GetName(), "")}
+	return Key{kind, name}, nil
+}
+
 // newIntent turns a typed apply configuration into what is sent, with the hash of its content.
 func newIntent(configuration runtime.ApplyConfiguration) (*intent, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode %T: %w", configuration, err)
+	}
+	key, err := keyOf(configuration)
+	if err != nil {
+		return nil, err
 	}
 	object := &unstructured.Unstructured{Object: content}
 	// A map is encoded with sorted keys, so the hash does not depend on the order of fields in a Go type.
@@ -44,7 +66,7 @@ func newIntent(configuration runtime.ApplyConfiguration) (*intent, error) {
 		return nil, fmt.Errorf("cannot mark %T: %w", configuration, err)
 	}
 	return &intent{
-		key:    Key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)},
+		key:    key,
 		object: object,
 		hash:   hash,
 	}, nil
