@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -78,11 +79,18 @@ func assessScheduling(seen *observation) verdict {
 	if scheduled == nil || scheduled.Status != corev1.ConditionFalse {
 		return yes(v1alpha1.ReasonReplicaReady)
 	}
-	if claim := seen.claim; claim != nil && claim.Status.Phase == corev1.ClaimPending {
+	if claim := seen.claim; claim != nil && claim.Status.Phase == corev1.ClaimPending && aboutVolumes(scheduled.Message) {
 		return no(v1alpha1.ReasonVolumePending, "volume claim %s is pending (storage class %q), and Pod %s waits for it: %s",
 			claim.Name, ptr.Deref(claim.Spec.StorageClassName, ""), seen.pod.Name, scheduled.Message)
 	}
 	return no(v1alpha1.ReasonUnschedulable, "no node takes Pod %s: %s", seen.pod.Name, scheduled.Message)
+}
+
+// aboutVolumes tells whether the scheduler found no node because of volumes. A claim that is pending proves nothing: that of
+// a StorageClass that waits for the first consumer is so until the Pod has a node, whatever keeps it from having one.
+func aboutVolumes(schedulersWords string) bool {
+	words := strings.ToLower(schedulersWords)
+	return strings.Contains(words, "volume") || strings.Contains(words, "storageclass") || strings.Contains(words, "free storage")
 }
 
 // aboutToStart: the Pod has a node and none of its containers has run.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example-org/subrelay-operator/internal/apply"
 	"github.com/example-org/subrelay-operator/internal/subpool"
@@ -182,6 +183,8 @@ func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observat
 	err = r.Create(ctx, secret, client.FieldOwner(objectsOwner))
 	if err != nil {
 		if apierrors.IsAlreadyExists(err) {
+			log.FromContext(ctx).Info("another process made the pool's credentials at the same moment: " +
+				"is the operator installed twice, or without leader election?")
 			err = nil // the next pass looks at whose it is
 		}
 		return false, err

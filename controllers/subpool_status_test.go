@@ -82,9 +82,14 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 		}, v1alpha1.ReasonUnschedulable, "0/1 nodes: Insufficient cpu"},
 		"claim pending": {func(o *observation) {
 			o.pod.Spec.NodeName = ""
-			o.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "unbound claim"}}
+			o.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
 			o.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-runtime-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("none")}}
 		}, v1alpha1.ReasonVolumePending, `data-runtime-0 is pending (storage class "none")`},
+		"claim waits for a Pod that fits nowhere": {func(o *observation) {
+			o.pod.Spec.NodeName = ""
+			o.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient memory."}}
+			o.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-runtime-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
+		}, v1alpha1.ReasonUnschedulable, "1 Insufficient memory"},
 		"image pull": {func(o *observation) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", Image: "r/cpa:x", State: waiting("ImagePullBackOff", "no such image")}
 		}, v1alpha1.ReasonImagePullFailed, "container cpa has no image r/cpa:x: ImagePullBackOff: no such image"},

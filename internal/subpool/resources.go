@@ -2,6 +2,7 @@ package subpool
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -103,12 +104,14 @@ func service(in Input, name string, port int32) *corev1ac.ServiceApplyConfigurat
 }
 
 // disruptionBudget by default lets one Pod go, and a pool has one: a budget that kept it would block every node drain
-// until a person suspends the pool.
+// until a person suspends the pool. A Pod that is not Ready serves nobody and may always go: the budget's own arithmetic
+// would keep it.
 func disruptionBudget(in Input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(RuntimeName, NamespaceName(in.Pool.Name)).
 		WithLabels(Labels(in.Pool)).
 		WithOwnerReferences(owner(in.Pool)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(*in.Config.Runtime.MaxUnavailable)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 			WithSelector(runtimeSelector(in.Pool)))
 }

@@ -3,12 +3,12 @@ package harness
 import (
 	"context"
 	"fmt"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,15 +21,15 @@ import (
 const (
 	nodeName = "paper-node"
 
-	// BrokenTag is the tag of images that the paper node cannot pull.
-	BrokenTag = "broken"
+	// LargeNode is the only node that takes Pods with an image of PickyTag. It exists when a test has made it.
+	LargeNode = "large-paper-node"
 
-	// ImageDigest ends the image ID of every container that runs on the paper node.
-	ImageDigest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	// scheduleRetry is how often a Pod that found no node is looked at again.
+	scheduleRetry = time.Second
 )
 
-// kubelet stands in for scheduler and node. It binds the Pods of pools and says that they are ready unless an image is
-// a broken one. Of those that shall end it says at once that their containers have, and only then lets them go.
+// kubelet stands in for scheduler and node. It binds the Pods of pools and says that they are ready, unless the tag of an
+// image says otherwise. Of those that shall end it says at once that their containers have, and only then lets them go.
 type kubelet struct{ client.Client }
 
 // StartKubelet returns when the kubelet's node exists; it acts until ctx ends.
@@ -73,61 +73,39 @@ func (k *kubelet) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		ended := []client.DeleteOption{client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}}
 		return reconcile.Result{}, client.IgnoreNotFound(k.Delete(ctx, pod, ended...))
 	case pod.Spec.NodeName == "":
-		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}
-		return reconcile.Result{}, client.IgnoreNotFound(k.SubResource("binding").Create(ctx, pod, binding))
-	case pod.Status.Phase == corev1.PodRunning:
-		return reconcile.Result{}, nil
+		return k.schedule(ctx, pod)
+	case len(pod.Status.ContainerStatuses) > 0:
+		return reconcile.Result{}, nil // all is said
+	}
+	if hasTag(pod, UnmountableTag) {
+		if err := k.Create(ctx, mountFailure(pod)); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
 	}
 	setStarted(pod)
 	return reconcile.Result{}, client.IgnoreNotFound(k.Status().Update(ctx, pod))
 }
 
-// Ended tells whether none of the Pod's containers runs any more.
-func Ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// setEnded says that every container has ended in good order.
-func setEnded(pod *corev1.Pod) {
-	pod.Status.Phase = corev1.PodSucceeded
-	for i := range pod.Status.ContainerStatuses {
-		container := &pod.Status.ContainerStatuses[i]
-		container.Ready, container.Started = false, ptr.To(false)
-		container.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			Reason: "Completed", FinishedAt: metav1.Now(),
-		}}
-	}
-	for i := range pod.Status.Conditions {
-		condition := &pod.Status.Conditions[i]
-		if condition.Type == corev1.PodReady || condition.Type == corev1.ContainersReady {
-			condition.Status, condition.Reason = corev1.ConditionFalse, "PodCompleted"
+// schedule binds the Pod to a node, or says why none takes it and looks again later.
+func (k *kubelet) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	target, refusal := nodeName, ""
+	switch {
+	case hasTag(pod, UnboundTag):
+		refusal = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+	case hasTag(pod, PickyTag):
+		target = LargeNode
+		err := k.Get(ctx, client.ObjectKey{Name: target}, &corev1.Node{})
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, err
+		}
+		if apierrors.IsNotFound(err) {
+			refusal = "0/1 nodes are available: 1 Insufficient memory."
 		}
 	}
-}
-
-// setStarted says what a node would say of the Pod's images.
-func setStarted(pod *corev1.Pod) {
-	ready, phase := corev1.ConditionTrue, corev1.PodRunning
-	pod.Status.ContainerStatuses = nil
-	for _, container := range pod.Spec.Containers {
-		status := corev1.ContainerStatus{Name: container.Name, Image: container.Image}
-		if strings.HasSuffix(container.Image, ":"+BrokenTag) {
-			ready, phase = corev1.ConditionFalse, corev1.PodPending
-			status.State.Waiting = &corev1.ContainerStateWaiting{
-				Reason: "ImagePullBackOff", Message: "there is no such image",
-			}
-		} else {
-			status.Ready, status.Started = true, ptr.To(true)
-			status.ImageID = container.Image + ImageDigest
-			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Now()}
-		}
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+	if refusal != "" {
+		setCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, refusal)
+		return reconcile.Result{RequeueAfter: scheduleRetry}, client.IgnoreNotFound(k.Status().Update(ctx, pod))
 	}
-	pod.Status.Phase = phase
-	pod.Status.Conditions = []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
-		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
-		{Type: corev1.ContainersReady, Status: ready},
-		{Type: corev1.PodReady, Status: ready},
-	}
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: target}}
+	return reconcile.Result{}, client.IgnoreNotFound(k.SubResource("binding").Create(ctx, pod, binding))
 }
