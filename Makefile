@@ -12,7 +12,8 @@ MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/bin/tools:$(PATH)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-OPERATOR_IMAGE ?= registry.example.invalid/example-org/subrelay-operator:dev
+# The image that deploy/operator and the operator configuration name.
+OPERATOR_IMAGE ?= registry.example.invalid/example-org/subrelay-operator:v0.1.0
 # How `make undeploy` reaches the cluster. For the lab: make undeploy KUBECTL='bin/lab kubectl --'
 KUBECTL ?= kubectl
 
@@ -31,8 +32,9 @@ generate: bin/tools/controller-gen ## Make deep copies, apply configurations, th
 	hack/generate.sh
 
 .PHONY: build
-build: ## Build the operator: bin/manager.
+build: ## Build the operator, bin/manager, and the pools' start gate, bin/wait-for-isolation.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/manager ./cmd/manager
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/wait-for-isolation ./cmd/wait-for-isolation
 
 .PHONY: lab
 lab: ## Build the command that runs a Kubernetes node on this machine: bin/lab.
@@ -42,7 +44,7 @@ lab: ## Build the command that runs a Kubernetes node on this machine: bin/lab.
 images: build lab ## Build the images of the operator and the stand-in applications: bin/images/*.tar.
 	mkdir -p bin/images
 	bin/lab image --tag $(OPERATOR_IMAGE) --output bin/images/operator.tar \
-		--file bin/manager:/manager:0755 --user 65532:65532 --entrypoint /manager
+		--file bin/manager:/manager:0755 --file bin/wait-for-isolation:/wait-for-isolation:0755 --user 65532:65532 --entrypoint /manager
 	test/images/build.sh
 
 .PHONY: fmt

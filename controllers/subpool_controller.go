@@ -13,6 +13,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -22,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayapplyconfiguration "sigs.k8s.io/gateway-api/applyconfiguration"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/apply"
@@ -69,6 +73,7 @@ type SubPoolReconciler struct {
 
 	engine      *apply.Engine
 	credentials *credentialWatches
+	gatewayAPI  *gatewayAPI
 }
 
 // Reconcile brings one pool closer to its spec and says in status how far it got.
@@ -120,20 +125,31 @@ func (r *SubPoolReconciler) patchFinalizers(
 }
 
 // SetupWithManager watches SubPools, everything they own, the operator configuration and the shared proxy.
-func (r *SubPoolReconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	secrets, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	r.engine = apply.NewEngine(r.Client, objectsOwner)
+	r.engine = apply.NewEngine(r.Client, objectsOwner, map[string]managedfields.TypeConverter{
+		gatewayv1.GroupName: gatewayapplyconfiguration.NewTypeConverter(r.Scheme()),
+	})
 	r.credentials = newCredentialWatches(secrets)
 	if err := mgr.Add(r.credentials); err != nil {
 		return err
 	}
+	definitions, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	r.gatewayAPI = newGatewayAPI(mgr.GetCache(), definitions,
+		gatewayKind{"GatewayClass", &gatewayv1.GatewayClass{}, r.publishedPools()},
+		gatewayKind{"Gateway", &gatewayv1.Gateway{}, r.publishedPools()},
+		gatewayKind{"HTTPRoute", &gatewayv1.HTTPRoute{}, byNamespaceOrHost()})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("subpool").
 		For(&v1alpha1.SubPool{}, builder.WithPredicates(specOrLifecycleChanged())).
 		WatchesRawSource(r.credentials.source()).
+		WatchesRawSource(r.gatewayAPI.source(r.publishedPools())).
 		Watches(&corev1.Namespace{}, byNamespaceName(), builder.WithPredicates(contentChanged())).
 		Watches(&corev1.ConfigMap{}, r.poolOrAll(r.Config.Namespace), builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Service{}, r.poolOrAll(r.Config.SharedNamespace), builder.WithPredicates(contentChanged())).
@@ -144,9 +160,16 @@ func (r *SubPoolReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	} {
 		b.Watches(child, byNamespace(), builder.WithPredicates(contentChanged()))
 	}
-	return b.WithOptions(controller.Options{
+	built, err := b.WithOptions(controller.Options{
 		MaxConcurrentReconciles: workers,
 		ReconciliationTimeout:   passTimeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
-	}).Complete(r)
+	}).Build(r)
+	if err != nil {
+		return err
+	}
+	if err := r.gatewayAPI.start(ctx, built); err != nil {
+		return err
+	}
+	return mgr.Add(r.gatewayAPI)
 }

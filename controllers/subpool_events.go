@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/subpool"
@@ -40,14 +42,55 @@ func (r *SubPoolReconciler) poolOrAll(shared string) handler.EventHandler {
 		if object.GetNamespace() != shared {
 			return requestFor(object.GetNamespace())
 		}
-		var pools v1alpha1.SubPoolList
-		if err := r.List(ctx, &pools); err != nil {
-			log.FromContext(ctx).Error(err, "cannot list SubPools: a change of shared objects reaches them later")
+		return r.requestsForPools(ctx, func(*v1alpha1.SubPool) bool { return true })
+	})
+}
+
+func (r *SubPoolReconciler) requestsForPools(ctx context.Context, concerned func(*v1alpha1.SubPool) bool) []reconcile.Request {
+	var pools v1alpha1.SubPoolList
+	if err := r.List(ctx, &pools); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list SubPools: a change of shared objects reaches them later")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pools.Items {
+		if concerned(&pools.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pools.Items[i])})
+		}
+	}
+	return requests
+}
+
+// publishedPools sends an event about what all published pools share to each of them.
+func (r *SubPoolReconciler) publishedPools() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		if gateway, ok := object.(*gatewayv1.Gateway); ok && gateway.Name != "" && !r.isSharedGateway(ctx, gateway) {
 			return nil
 		}
-		requests := make([]reconcile.Request, 0, len(pools.Items))
-		for i := range pools.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pools.Items[i])})
+		return r.requestsForPools(ctx, func(pool *v1alpha1.SubPool) bool {
+			return pool.Spec.Exposure.Mode == v1alpha1.ExposureGateway
+		})
+	})
+}
+
+// isSharedGateway also says yes when the operator configuration cannot tell.
+func (r *SubPoolReconciler) isSharedGateway(ctx context.Context, gateway *gatewayv1.Gateway) bool {
+	snapshot, err := r.Config.Load(ctx)
+	if err != nil {
+		return true
+	}
+	shared := snapshot.Config.Gateway
+	return gateway.Name == shared.Name && gateway.Namespace == shared.Namespace
+}
+
+// byNamespaceOrHost sends a route's event to the pool whose namespace it is in, and to those pools whose host it has: the
+// pool id is the first label of the host.
+func byNamespaceOrHost() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		requests := requestFor(object.GetNamespace())
+		for _, host := range routeHosts(object) {
+			id, _, _ := strings.Cut(host, ".")
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: id}})
 		}
 		return requests
 	})

@@ -56,6 +56,8 @@ type observation struct {
 	proxy        *subpool.Proxy
 	proxyReady   bool
 	proxyProblem string
+
+	exposure exposure
 }
 
 // input is what the pool's objects are made from.
@@ -87,6 +89,9 @@ func (r *SubPoolReconciler) observe(ctx context.Context, pool *v1alpha1.SubPool)
 		if err := r.observeProxy(ctx, seen); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.observeExposure(ctx, seen); err != nil {
+		return nil, err
 	}
 	return seen, nil
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/apply"
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
@@ -46,6 +47,8 @@ type outcome struct {
 	credentialsMade bool
 	// workloadWritten: this pass changed the StatefulSet, so what was seen of it and its Pod is out of date.
 	workloadWritten bool
+	// policiesRestored are NetworkPolicies that somebody had removed or changed.
+	policiesRestored []string
 	// podReplaced: this pass removed a Pod that was stuck on an older revision.
 	podReplaced bool
 	retryAfter  time.Duration
@@ -53,9 +56,10 @@ type outcome struct {
 
 // build writes the pool's objects in stages. Each stage waits for what it must not run without:
 //
-//	namespace -> walls (access, quota, policies) -> credentials, furniture -> workload
+//	namespace -> walls (access, quota, policies) -> credentials, furniture -> workload -> route
 //
-// The workload needs every stage before it; furniture is written even if a wall failed.
+// The workload needs every stage before it; furniture is written even if a wall failed. A route that is not wanted goes
+// before the workload changes, so that no request comes to a Pod that stops.
 func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcome {
 	if seen.credentials != nil {
 		r.credentials.ensure(ctx, seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
@@ -66,7 +70,8 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	in := seen.input(r.Operator)
 	desired := subpool.Desired(in)
 
-	if blocked, err := r.buildNamespace(ctx, seen, desired.Namespace); blocked != nil || err != nil {
+	relabelled, blocked, err := r.buildNamespace(ctx, seen, desired.Namespace)
+	if blocked != nil || err != nil {
 		return outcome{blocked: blocked, err: err, retryAfter: blockedDelay}
 	}
 	walls, last := desired.Walls, []runtime.ApplyConfiguration{desired.Quota}
@@ -79,16 +84,18 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	}
 	in.Credentials = seen.credentials.UID
 	workload := subpool.Workload(in)
-	written, err := r.engine.Apply(ctx, seen.live, workload)
+	unpublishErr := r.unpublish(ctx, seen)
+	writes, err := r.engine.Apply(ctx, seen.live, workload)
 	if err != nil {
-		done.err = err
+		done.err = errors.Join(unpublishErr, err)
 		return done
 	}
-	done.workloadWritten = written > 0
+	done.workloadWritten = len(writes) > 0
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
+	publishErr := r.publish(ctx, seen, in, relabelled)
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	done.podReplaced, err = r.replaceStuckPod(ctx, seen, done.workloadWritten)
-	done.err = errors.Join(lastErr, pruneErr, err)
+	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
 	if !seen.pool.Spec.Suspend && !assessWorkload(seen, done).ok() {
 		done.retryAfter = troubleDelay
 	}
@@ -100,11 +107,12 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 func (r *SubPoolReconciler) buildNeeds(ctx context.Context, seen *observation, walls, furniture []runtime.ApplyConfiguration) outcome {
 	done := outcome{retryAfter: wait.Jitter(checkPeriod, checkJitter)}
 	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, walls...)
+	done.policiesRestored = restoredPolicies(seen, wallsWritten)
 	_, furnitureErr := r.engine.Apply(ctx, seen.live, furniture...)
 	made, credentialsErr := r.buildCredentials(ctx, seen)
 	done.credentialsMade = made
 
-	accessPending := wallsErr == nil && wallsWritten > 0 && apierrors.IsForbidden(credentialsErr)
+	accessPending := wallsErr == nil && len(wallsWritten) > 0 && apierrors.IsForbidden(credentialsErr)
 	madeByAnother := credentialsErr == nil && seen.credentials == nil
 	if accessPending || madeByAnother {
 		credentialsErr, done.retryAfter = nil, accessDelay
@@ -142,33 +150,61 @@ func (r *SubPoolReconciler) suspendBlocked(ctx context.Context, seen *observatio
 	if !seen.pool.Spec.Suspend || seen.workload == nil || !seen.namespace.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	unpublishErr := r.unpublish(ctx, seen)
 	_, err := r.stopWorkload(ctx, seen.workload.Namespace)
+	return errors.Join(unpublishErr, err)
+}
+
+// unpublish removes a route that is not wanted (any more).
+func (r *SubPoolReconciler) unpublish(ctx context.Context, seen *observation) error {
+	if seen.wantsRoute() {
+		return nil
+	}
+	return r.engine.Prune(ctx, seen.live, func(key apply.Key) bool {
+		return key.Kind == "HTTPRoute" && ownedBy(seen.live[key], seen.pool)
+	})
+}
+
+// publish writes the route. One that a controller has judged while the namespace lacked its label is changed for a moment,
+// so that it is judged again.
+func (r *SubPoolReconciler) publish(ctx context.Context, seen *observation, in subpool.Input, relabelled bool) error {
+	if !seen.wantsRoute() {
+		return nil
+	}
+	rejudge := ""
+	if relabelled && seen.exposure.route != nil {
+		rejudge = seen.exposure.route.ResourceVersion
+	}
+	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, rejudge))
 	return err
 }
 
 // buildNamespace makes the namespace, or finds out whose the existing one is. One that lost the label by
-// which the cache selects is still ours if its owner says so, and gets the label back.
-func (r *SubPoolReconciler) buildNamespace(ctx context.Context, seen *observation, intent runtime.ApplyConfiguration) (*blocker, error) {
+// which the cache selects is still ours if its owner says so, and gets the label back: then relabelled is true.
+func (r *SubPoolReconciler) buildNamespace(
+	ctx context.Context, seen *observation, intent runtime.ApplyConfiguration,
+) (relabelled bool, blocked *blocker, err error) {
 	if seen.namespace == nil {
 		created, err := r.engine.Create(ctx, intent)
 		if created || err != nil {
-			return nil, err
+			return false, nil, err
 		}
 		namespace := &corev1.Namespace{}
 		name := subpool.NamespaceName(seen.pool.Name)
 		if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-			return nil, err
+			return false, nil, err
 		}
 		seen.namespace = namespace
 		if err := seen.live.Add(r.Scheme(), namespace); err != nil {
-			return nil, err
+			return false, nil, err
 		}
 		if blocked := judge(seen); blocked != nil {
-			return blocked, nil
+			return false, blocked, nil
 		}
 	}
-	_, err := r.engine.Apply(ctx, seen.live, intent)
-	return nil, err
+	relabelled = seen.namespace.Labels[v1alpha1.LabelManaged] != v1alpha1.LabelManagedValue
+	_, err = r.engine.Apply(ctx, seen.live, intent)
+	return relabelled, nil, err
 }
 
 // buildCredentials makes the Secret once. A Secret that exists is never written to.

@@ -55,11 +55,16 @@ func assess(seen *observation, done outcome) v1alpha1.SubPoolStatus {
 		}
 	}
 
-	workload, proxy, exposure := assessWorkload(seen, done), assessProxy(seen), assessExposure(pool)
-	ready := firstProblem(blockedVerdict(done), suspendedVerdict(pool), workload, proxy, exposure)
+	isolation, workload, proxy, exposure := assessIsolation(seen, done), assessWorkload(seen, done), assessProxy(seen), assessExposure(seen)
+	problems := []verdict{blockedVerdict(done), suspendedVerdict(pool), workload, proxy, exposure}
+	if keepsFromReady(isolation) {
+		problems = slices.Insert(problems, 2, isolation)
+	}
+	ready := firstProblem(problems...)
 
 	conditions := conditionSet{&status.Conditions, pool.Generation}
 	conditions.set(v1alpha1.ConditionReady, ready)
+	conditions.set(v1alpha1.ConditionIsolationEnforced, isolation)
 	conditions.set(v1alpha1.ConditionWorkloadReady, workload)
 	conditions.set(v1alpha1.ConditionProxyReady, proxy)
 	conditions.set(v1alpha1.ConditionExposureReady, exposure)
@@ -118,15 +123,6 @@ func assessProxy(seen *observation) verdict {
 	}
 }
 
-// assessExposure: this release publishes nothing, so a pool that asks for it is told.
-func assessExposure(pool *v1alpha1.SubPool) verdict {
-	if pool.Spec.Exposure.Mode == v1alpha1.ExposureGateway {
-		return no(v1alpha1.ReasonRouteMissing, "this release of the operator makes no HTTPRoute yet: "+
-			"set spec.exposure.mode to Internal and use kubectl port-forward")
-	}
-	return yes(v1alpha1.ReasonClusterInternal)
-}
-
 func runningImages(pod *corev1.Pod) []v1alpha1.RunningImage {
 	if pod == nil {
 		return nil
@@ -177,23 +173,37 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	return nil
 }
 
-// tell logs and emits an Event when Ready changed its status or reason.
+// tell logs and emits an Event when Ready changed its status or reason, and a warning when isolation is lost while the
+// pool may go on being Ready.
 func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) {
-	before := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady)
-	after := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	if after == nil || before != nil && before.Status == after.Status && before.Reason == after.Reason {
+	if isolation := changed(pool, status, v1alpha1.ConditionIsolationEnforced); isolation != nil &&
+		isolation.Status == metav1.ConditionFalse && isolation.Reason == v1alpha1.ReasonForeignNetworkPolicy {
+		r.Recorder.Eventf(pool, nil, corev1.EventTypeWarning, isolation.Reason, "Reconcile", "%s", isolation.Message)
+	}
+	ready := changed(pool, status, v1alpha1.ConditionReady)
+	if ready == nil {
 		return
 	}
 	kind, note := corev1.EventTypeNormal, "the pool is ready"
-	if after.Status != metav1.ConditionTrue {
-		note = after.Message
+	if ready.Status != metav1.ConditionTrue {
+		note = ready.Message
+		wasReady := meta.IsStatusConditionTrue(pool.Status.Conditions, v1alpha1.ConditionReady)
 		if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) ||
-			before != nil && before.Status == metav1.ConditionTrue && after.Reason != v1alpha1.ReasonSuspended {
+			wasReady && ready.Reason != v1alpha1.ReasonSuspended {
 			kind = corev1.EventTypeWarning
 		}
 	}
-	log.FromContext(ctx).Info("Ready changed", "status", after.Status, "reason", after.Reason, "message", after.Message)
-	r.Recorder.Eventf(pool, nil, kind, after.Reason, "Reconcile", "%s", note)
+	log.FromContext(ctx).Info("Ready changed", "status", ready.Status, "reason", ready.Reason, "message", ready.Message)
+	r.Recorder.Eventf(pool, nil, kind, ready.Reason, "Reconcile", "%s", note)
+}
+
+// changed returns a condition of the new status if it has another status or reason than before.
+func changed(pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus, kind string) *metav1.Condition {
+	before, after := meta.FindStatusCondition(pool.Status.Conditions, kind), meta.FindStatusCondition(status.Conditions, kind)
+	if after != nil && before != nil && before.Status == after.Status && before.Reason == after.Reason {
+		return nil
+	}
+	return after
 }
 
 // tellOutcome emits Events about what a pass did that no condition shows. New keys are told loudly when the pool had some

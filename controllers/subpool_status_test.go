@@ -174,7 +174,7 @@ func TestReadyIsTheFirstProblem(t *testing.T) {
 		"suspended":     {func(o *observation) { o.pool.Spec.Suspend = true; o.pod = nil }, outcome{}, v1alpha1.ReasonSuspended, false},
 		"workload":      {func(o *observation) { o.pod = nil; o.proxyReady = false }, outcome{}, v1alpha1.ReasonWorkloadsNotReady, false},
 		"proxy":         {func(o *observation) { o.proxyReady = false }, outcome{}, v1alpha1.ReasonEndpointsUnavailable, false},
-		"exposure":      {func(o *observation) { o.pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway }, outcome{}, v1alpha1.ReasonRouteMissing, false},
+		"exposure":      {func(o *observation) { o.pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway }, outcome{}, v1alpha1.ReasonGatewayMissing, false},
 		"configuration": {func(o *observation) { o.config = nil }, outcome{blocked: &blocker{v1alpha1.ReasonOperatorConfigurationInvalid, "m", true}}, v1alpha1.ReasonOperatorConfigurationInvalid, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ up() {
 	step 'load images'
 	lab load bin/images/*.tar
 	step 'install the operator (deploy/operator)'
-	kubectl apply --server-side --kustomize test/manifests/operator
+	kubectl apply --server-side --kustomize deploy/operator
 	step 'install a stand-in for the shared Mihomo'
 	kubectl apply --server-side --kustomize test/manifests/mihomo
 	kubectl --namespace subpool-system rollout status deployment/subpool-operator --timeout=120s

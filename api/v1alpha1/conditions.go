@@ -8,6 +8,10 @@ const (
 	// False carries the reason and message of the first thing that blocks.
 	ConditionReady = "Ready"
 
+	// ConditionIsolationEnforced is True with the evidence of the running Pod: its start gate was refused where an
+	// isolated Pod must be refused. It is Unknown while no Pod has passed the gate, or when the gate is switched off.
+	ConditionIsolationEnforced = "IsolationEnforced"
+
 	// ConditionWorkloadReady is about the runtime StatefulSet, its Pod and the two Services.
 	ConditionWorkloadReady = "WorkloadReady"
 
@@ -109,8 +113,42 @@ const (
 	// ReasonEndpointsUnavailable: the shared Mihomo Service has no ready endpoint.
 	ReasonEndpointsUnavailable = "EndpointsUnavailable"
 
-	// ReasonRouteMissing: the pool asks for Gateway exposure and no HTTPRoute exists for it.
+	// ReasonRouteMissing: the pool asks for Gateway exposure and its HTTPRoute does not exist (yet).
 	ReasonRouteMissing = "RouteMissing"
+
+	// ReasonGatewayAPIMissing: the cluster does not serve a kind of the Gateway API (gateway.networking.k8s.io/v1) that
+	// Gateway exposure needs. Install its definitions: they are noticed.
+	ReasonGatewayAPIMissing = "GatewayAPIMissing"
+
+	// ReasonHostConflict: an HTTPRoute that is not the pool's has the pool's host on the shared Gateway and was there
+	// first. The pool gets no route until that one is gone.
+	ReasonHostConflict = "HostConflict"
+
+	// ReasonRouteNotAccepted: the shared Gateway's controller has not accepted the pool's HTTPRoute as it is now, or
+	// cannot resolve what it refers to; the message is the controller's.
+	ReasonRouteNotAccepted = "RouteNotAccepted"
+
+	// ReasonGatewayMissing: the shared Gateway or its GatewayClass does not exist.
+	ReasonGatewayMissing = "GatewayMissing"
+
+	// ReasonGatewayNotProgrammed: the shared Gateway does not work (yet); the message is its controller's.
+	ReasonGatewayNotProgrammed = "GatewayNotProgrammed"
+
+	// ReasonGatewayAddressMissing: the shared Gateway works but for an address. The operator configuration can tolerate
+	// that (gateway.tolerateMissingAddress).
+	ReasonGatewayAddressMissing = "GatewayAddressMissing"
+
+	// ReasonIsolationNotEnforced: the Pod's start gate still reaches what an isolated Pod must not reach, or cannot find
+	// the proxy. The applications are not started.
+	ReasonIsolationNotEnforced = "IsolationNotEnforced"
+
+	// ReasonPolicyRestored: somebody had removed or changed a NetworkPolicy of a running pool. It is back; traffic may
+	// have passed in between.
+	ReasonPolicyRestored = "PolicyRestored"
+
+	// ReasonForeignNetworkPolicy: NetworkPolicies that are not the operator's are in the pool's namespace. Policies add up,
+	// so they can only open the pool's walls. They are left alone, and Ready does not depend on them.
+	ReasonForeignNetworkPolicy = "ForeignNetworkPolicy"
 
 	// ReasonSuspended: spec.suspend is true.
 	ReasonSuspended = "Suspended"
@@ -136,8 +174,24 @@ const (
 	// ReasonClusterInternal: Internal exposure needs nothing beyond the pool's Services.
 	ReasonClusterInternal = "ClusterInternal"
 
+	// ReasonRouteProgrammed: the shared Gateway's controller has accepted the pool's HTTPRoute as it is now, and the
+	// Gateway is programmed.
+	ReasonRouteProgrammed = "RouteProgrammed"
+
+	// ReasonGatePassed: the start gate of the running Pod was refused where it must be; the message is the gate's.
+	ReasonGatePassed = "GatePassed"
+
 	// ReasonRunning: spec.suspend is false.
 	ReasonRunning = "Running"
+)
+
+// Reasons of a condition that is Unknown.
+const (
+	// ReasonGatePending: no Pod of the pool has passed the start gate yet.
+	ReasonGatePending = "GatePending"
+
+	// ReasonGateDisabled: the operator configuration switches the start gate off, so nothing is known about isolation.
+	ReasonGateDisabled = "GateDisabled"
 )
 
 // EventCredentialsMade is the reason of the Event that tells of a new Secret subpool-credentials. Other Events

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/controllers"
@@ -123,7 +124,8 @@ func run(opts *options) error {
 		Operator: opts.operator,
 		Random:   rand.Reader,
 	}
-	if err := reconciler.SetupWithManager(manager); err != nil {
+	ctx := ctrl.SetupSignalHandler()
+	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("cannot set up the SubPool controller: %w", err)
 	}
 	if err := errors.Join(
@@ -132,12 +134,12 @@ func run(opts *options) error {
 	); err != nil {
 		return fmt.Errorf("cannot set up health checks: %w", err)
 	}
-	return manager.Start(ctrl.SetupSignalHandler())
+	return manager.Start(ctx)
 }
 
 func newManager(restConfig *rest.Config, opts *options, source *operatorconfig.Source) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), gatewayv1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("cannot build the scheme: %w", err)
 	}
 	manager, err := ctrl.NewManager(restConfig, ctrl.Options{

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,18 +39,43 @@ func (k Key) String() string { return k.Kind + " " + k.ObjectKey.String() }
 // Live are objects as the cluster has them, by key.
 type Live map[Key]client.Object
 
+// Cause is why an intent was written.
+type Cause string
+
+const (
+	// Missing: the object was not there.
+	Missing Cause = "Missing"
+	// Outdated: the intent differs from the one applied last.
+	Outdated Cause = "Outdated"
+	// Edited: somebody else changed what the intent says.
+	Edited Cause = "Edited"
+)
+
+// Write is one intent that was written.
+type Write struct {
+	Key   Key
+	Cause Cause
+}
+
 // Engine writes intents. It is safe for concurrent use.
 type Engine struct {
 	client client.Client
-	types  managedfields.TypeConverter
+	types  map[string]managedfields.TypeConverter // by API group; "" has those of Kubernetes itself
 }
 
-// NewEngine returns an engine that writes through c as the given field manager.
-func NewEngine(c client.Client, owner string) *Engine {
-	return &Engine{
-		client: client.WithFieldOwner(c, owner),
-		types:  applyconfigurations.NewTypeConverter(c.Scheme()),
+// NewEngine returns an engine that writes through c as the given field manager. For kinds that are not Kubernetes' own
+// it needs the converter that belongs to the apply configurations of their API group.
+func NewEngine(c client.Client, owner string, more map[string]managedfields.TypeConverter) *Engine {
+	types := map[string]managedfields.TypeConverter{"": applyconfigurations.NewTypeConverter(c.Scheme())}
+	maps.Copy(types, more)
+	return &Engine{client: client.WithFieldOwner(c, owner), types: types}
+}
+
+func (e *Engine) converter(group string) managedfields.TypeConverter {
+	if converter, found := e.types[group]; found {
+		return converter
 	}
+	return e.types[""]
 }
 
 // Add puts an object, as the cluster has it, into the collection.
@@ -62,54 +88,48 @@ func (l Live) Add(scheme *runtime.Scheme, object client.Object) error {
 	return nil
 }
 
-// Apply writes those intents that are not in place yet, side by side, and returns how many it wrote.
+// Apply writes those intents that are not in place yet, side by side, and returns what it wrote.
 // A failing one does not keep back the others: all errors are joined.
-func (e *Engine) Apply(ctx context.Context, live Live, intents ...runtime.ApplyConfiguration) (int, error) {
-	results := make([]result, len(intents))
+func (e *Engine) Apply(ctx context.Context, live Live, intents ...runtime.ApplyConfiguration) ([]Write, error) {
+	writes, errs := make([]*Write, len(intents)), make([]error, len(intents))
 	var group errgroup.Group
 	for i, configuration := range intents {
 		group.Go(func() error {
-			results[i] = e.applyOne(ctx, live, configuration)
+			writes[i], errs[i] = e.applyOne(ctx, live, configuration)
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are in the results
+	_ = group.Wait() // errors are in errs
 
-	written := 0
-	var errs []error
-	for _, r := range results {
-		if r.written {
-			written++
+	var written []Write
+	for _, write := range writes {
+		if write != nil {
+			written = append(written, *write)
 		}
-		errs = append(errs, r.err)
 	}
 	return written, errors.Join(errs...)
 }
 
-type result struct {
-	written bool
-	err     error
-}
-
-func (e *Engine) applyOne(ctx context.Context, live Live, configuration runtime.ApplyConfiguration) result {
+// applyOne returns nil when there was nothing to write.
+func (e *Engine) applyOne(ctx context.Context, live Live, configuration runtime.ApplyConfiguration) (*Write, error) {
 	intent, err := newIntent(configuration)
 	if err != nil {
-		return result{err: err}
+		return nil, err
 	}
-	object, found := live[intent.key]
-	if found {
-		inPlace, err := e.inPlace(object, intent)
-		if err != nil || inPlace {
-			return result{err: err}
+	write := &Write{Key: intent.key, Cause: Missing}
+	if object, found := live[intent.key]; found {
+		write.Cause, err = e.compare(object, intent)
+		if err != nil || write.Cause == "" {
+			return nil, err
 		}
 		// Whoever replaced the object since it was seen gets a conflict, not our fields.
 		intent.object.SetUID(object.GetUID())
 	}
 	err = e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(intent.object), client.ForceOwnership)
 	if err != nil {
-		return result{err: fmt.Errorf("cannot apply %s: %w", intent.key, err)}
+		return nil, fmt.Errorf("cannot apply %s: %w", intent.key, err)
 	}
-	return result{written: true}
+	return write, nil
 }
 
 // Create makes the object of an intent. Unlike Apply it never touches one that exists: then it returns
@@ -154,33 +174,38 @@ func (e *Engine) Prune(ctx context.Context, live Live, mayGo func(Key) bool, int
 	return errors.Join(errs...)
 }
 
-// inPlace tells whether the intent was the last one applied and applying it again would change nothing.
-// The comparison is the API server's own merge, so defaults and foreign fields do not look like drift.
-func (e *Engine) inPlace(object client.Object, intent *intent) (bool, error) {
+// compare returns why the intent must be applied to the object, or nothing when it was the last one applied and applying
+// it again would change nothing. The comparison is the API server's own merge, so defaults and foreign fields do not look
+// like drift.
+func (e *Engine) compare(object client.Object, intent *intent) (Cause, error) {
 	if object.GetAnnotations()[AnnotationIntent] != intent.hash {
-		return false, nil
+		return Outdated, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		return false, fmt.Errorf("cannot read %s: %w", intent.key, err)
+		return "", fmt.Errorf("cannot read %s: %w", intent.key, err)
 	}
 	current := &unstructured.Unstructured{Object: content}
 	current.SetGroupVersionKind(intent.key.GroupVersionKind)
-	have, err := e.types.ObjectToTyped(current, allowDuplicates)
+	types := e.converter(intent.key.Group)
+	have, err := types.ObjectToTyped(current, allowDuplicates)
 	if err != nil {
-		return false, fmt.Errorf("cannot read %s: %w", intent.key, err)
+		return "", fmt.Errorf("cannot read %s: %w", intent.key, err)
 	}
-	want, err := e.types.ObjectToTyped(intent.object)
+	want, err := types.ObjectToTyped(intent.object)
 	if err != nil {
-		return false, fmt.Errorf("cannot read the intent for %s: %w", intent.key, err)
+		return "", fmt.Errorf("cannot read the intent for %s: %w", intent.key, err)
 	}
 	merged, err := have.Merge(want)
 	if err != nil {
-		return false, fmt.Errorf("cannot compare %s with the intent: %w", intent.key, err)
+		return "", fmt.Errorf("cannot compare %s with the intent: %w", intent.key, err)
 	}
 	difference, err := have.Compare(merged)
 	if err != nil {
-		return false, fmt.Errorf("cannot compare %s with the intent: %w", intent.key, err)
+		return "", fmt.Errorf("cannot compare %s with the intent: %w", intent.key, err)
 	}
-	return difference.IsSame(), nil
+	if difference.IsSame() {
+		return "", nil
+	}
+	return Edited, nil
 }

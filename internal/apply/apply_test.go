@@ -13,7 +13,7 @@ import (
 )
 
 func newTestEngine() *Engine {
-	return NewEngine(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), "test")
+	return NewEngine(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), "test", nil)
 }
 
 func serviceIntent(selector string) *corev1ac.ServiceApplyConfiguration {
@@ -49,28 +49,28 @@ func TestROL01DefaultsAreNotDrift(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(*corev1.Service)
 		intent *corev1ac.ServiceApplyConfiguration
-		want   bool
+		want   Cause
 	}{
-		"as applied": {func(*corev1.Service) {}, serviceIntent("cpa"), true},
+		"as applied": {func(*corev1.Service) {}, serviceIntent("cpa"), ""},
 		"status changed": {func(s *corev1.Service) {
 			s.ResourceVersion = "8"
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1"}}
-		}, serviceIntent("cpa"), true},
-		"foreign label removed": {func(s *corev1.Service) { delete(s.Labels, "foreign") }, serviceIntent("cpa"), true},
-		"our label removed":     {func(s *corev1.Service) { delete(s.Labels, "ours") }, serviceIntent("cpa"), false},
-		"our label changed":     {func(s *corev1.Service) { s.Labels["ours"] = "no" }, serviceIntent("cpa"), false},
-		"our field changed":     {func(s *corev1.Service) { s.Spec.Selector["app"] = "other" }, serviceIntent("cpa"), false},
-		"our port removed":      {func(s *corev1.Service) { s.Spec.Ports = nil }, serviceIntent("cpa"), false},
-		"hash removed":          {func(s *corev1.Service) { delete(s.Annotations, AnnotationIntent) }, serviceIntent("cpa"), false},
-		"another intent":        {func(*corev1.Service) {}, serviceIntent("new"), false},
-		"a field less":          {func(*corev1.Service) {}, corev1ac.Service("cpa", "ns").WithLabels(map[string]string{"ours": "yes"}), false},
+		}, serviceIntent("cpa"), ""},
+		"foreign label removed": {func(s *corev1.Service) { delete(s.Labels, "foreign") }, serviceIntent("cpa"), ""},
+		"our label removed":     {func(s *corev1.Service) { delete(s.Labels, "ours") }, serviceIntent("cpa"), Edited},
+		"our label changed":     {func(s *corev1.Service) { s.Labels["ours"] = "no" }, serviceIntent("cpa"), Edited},
+		"our field changed":     {func(s *corev1.Service) { s.Spec.Selector["app"] = "other" }, serviceIntent("cpa"), Edited},
+		"our port removed":      {func(s *corev1.Service) { s.Spec.Ports = nil }, serviceIntent("cpa"), Edited},
+		"hash removed":          {func(s *corev1.Service) { delete(s.Annotations, AnnotationIntent) }, serviceIntent("cpa"), Outdated},
+		"another intent":        {func(*corev1.Service) {}, serviceIntent("new"), Outdated},
+		"a field less":          {func(*corev1.Service) {}, corev1ac.Service("cpa", "ns").WithLabels(map[string]string{"ours": "yes"}), Outdated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := liveService(t)
 			c.edit(live)
 			intent, err := newIntent(c.intent)
 			require.NoError(t, err)
-			got, err := newTestEngine().inPlace(live, intent)
+			got, err := newTestEngine().compare(live, intent)
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 		})
@@ -102,7 +102,7 @@ func TestPrune(t *testing.T) {
 	}
 	c := builder.Build()
 	mayGo := func(key Key) bool { return key.Name != "kept" }
-	require.NoError(t, NewEngine(c, "test").Prune(t.Context(), live, mayGo, corev1ac.ConfigMap("wanted", "ns")))
+	require.NoError(t, NewEngine(c, "test", nil).Prune(t.Context(), live, mayGo, corev1ac.ConfigMap("wanted", "ns")))
 
 	var left corev1.ConfigMapList
 	require.NoError(t, c.List(t.Context(), &left))

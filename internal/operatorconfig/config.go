@@ -31,6 +31,9 @@ type Config struct {
 	// Mihomo is the shared forward proxy, the only way out.
 	Mihomo Mihomo `json:"mihomo"`
 
+	// StartGate keeps a Pod from starting its applications before the NetworkPolicies are enforced for it.
+	StartGate StartGate `json:"startGate"`
+
 	// DNS lists the resolvers that pools may ask. At least one.
 	DNS []DNSPeer `json:"dns"`
 
@@ -53,12 +56,37 @@ type Gateway struct {
 
 	// DataPlane selects the Pods that forward requests; only they reach CPA, in Gateway mode only.
 	DataPlane []PodPeer `json:"dataPlane"`
+
+	// Paths are the prefixes, whole path elements, that a published pool serves; nothing else of CPA is published.
+	// CPA's management and its panel cannot be. Default: the APIs for clients, the health path and the log-in callbacks.
+	Paths []string `json:"paths,omitempty"`
+
+	// TolerateMissingAddress takes a Gateway for programmed although no address is assigned to it, as on clusters without
+	// load balancers, as long as the listener itself is programmed.
+	TolerateMissingAddress bool `json:"tolerateMissingAddress,omitempty"`
 }
 
 // PodPeer selects Pods by labels inside one namespace.
 type PodPeer struct {
 	Namespace string            `json:"namespace"`
 	PodLabels map[string]string `json:"podLabels"`
+}
+
+// StartGate is the first init container of every Pod. It ends when addresses that an isolated Pod must not reach refuse it.
+type StartGate struct {
+	// Enabled is true unless switched off, for a cluster whose network does not enforce NetworkPolicies. Then nothing
+	// isolates the pools.
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Image holds the program /wait-for-isolation: the operator's own image. It is not taken from the operator's Deployment,
+	// because a change restarts every pool, and an upgrade of the operator must not.
+	Image string `json:"image,omitempty"`
+
+	// Forbidden are addresses, host:port, that answer connections, but not to an isolated Pod. Default: the API server.
+	Forbidden []string `json:"forbidden,omitempty"`
+
+	// BudgetSeconds is how long the gate waits before it fails and is started again. Default 60.
+	BudgetSeconds int32 `json:"budgetSeconds,omitempty"`
 }
 
 // Mihomo names the shared proxy's Service.

@@ -13,6 +13,20 @@ const dnsPort = 53
 // flight as soon as it ends, so this is the only drain it has.
 const cpaPreStopSleep = 10
 
+// gateBudget is the default time, in seconds, for the walls to stand: a network agent takes well below a second, a busy
+// one on a node that has just started may take much longer.
+const gateBudget = 60
+
+// defaultPaths are what CPA offers to clients: the APIs in the dialects of several providers, its health, and where
+// providers send a browser back to after a log-in.
+func defaultPaths() []string {
+	return []string{
+		"/v1", "/v1beta", "/openai/v1", "/backend-api/codex",
+		"/healthz",
+		"/anthropic/callback", "/antigravity/callback", "/codex/callback",
+	}
+}
+
 // Startup budgets, in seconds: CPA listens within seconds, so 5 minutes are for a slow node; the manager migrates its
 // database, which may be large, before it listens.
 const (
@@ -67,11 +81,24 @@ func (c *Config) setDefaults() {
 			c.DNS[i].Port = dnsPort
 		}
 	}
+	if c.Gateway.Paths == nil {
+		c.Gateway.Paths = defaultPaths()
+	}
+	c.StartGate.setDefaults()
 	if c.Runtime.MaxUnavailable == nil {
 		c.Runtime.MaxUnavailable = ptr.To[int32](1)
 	}
 	c.Runtime.CPA.setDefaults(defaultCPA())
 	c.Runtime.CPAManager.setDefaults(defaultCPAManager())
+}
+
+func (g *StartGate) setDefaults() {
+	if g.Enabled == nil {
+		g.Enabled = ptr.To(true)
+	}
+	if g.BudgetSeconds == 0 {
+		g.BudgetSeconds = gateBudget
+	}
 }
 
 func (a *Application) setDefaults(defaults Application) {

@@ -27,6 +27,9 @@ func TestShippedConfigurationIsValid(t *testing.T) {
 	require.Equal(t, []string{"-config", "/cpa/config.yaml", "-local-model"}, config.Runtime.CPA.Args)
 	require.EqualValues(t, 10, *config.Runtime.CPA.PreStopSleepSeconds)
 	require.EqualValues(t, 0, *config.Runtime.CPAManager.PreStopSleepSeconds)
+	require.True(t, *config.StartGate.Enabled)
+	require.EqualValues(t, 60, config.StartGate.BudgetSeconds)
+	require.Contains(t, config.Gateway.Paths, "/v1")
 	require.Equal(t, "http", config.Runtime.CPAManager.Env["USAGE_COLLECTOR_MODE"])
 }
 
@@ -36,10 +39,16 @@ func TestParseRefuses(t *testing.T) {
 	selectors, _, _ := strings.Cut(rest, "# The shared forward proxy.")
 	dataPlane := "  dataPlane:" + selectors
 	for name, c := range map[string]struct{ old, new, want string }{
-		"not YAML":               {"kind:", "kind: [", "cannot read config.yaml"},
-		"unknown field":          {"baseDomain:", "baseDomian:", `unknown field "baseDomian"`},
-		"other kind":             {"kind: OperatorConfiguration", "kind: Other", "apiVersion, kind: must be"},
-		"no domain":              {"baseDomain: subrelay.example.com", "baseDomain: ''", "baseDomain: "},
+		"not YAML":      {"kind:", "kind: [", "cannot read config.yaml"},
+		"unknown field": {"baseDomain:", "baseDomian:", `unknown field "baseDomian"`},
+		"other kind":    {"kind: OperatorConfiguration", "kind: Other", "apiVersion, kind: must be"},
+		"no domain":     {"baseDomain: subrelay.example.com", "baseDomain: ''", "baseDomain: "},
+		"domain too long": {
+			"baseDomain: subrelay.example.com", "baseDomain: " + strings.Repeat("abcdefghi.", 20) + "com",
+			"baseDomain: must have at most 197 characters, has 203",
+		},
+		"no gate image":          {"image: registry", "#image: registry", "startGate.image: name the operator's image"},
+		"gate image has no tag":  {"operator:v0.1.0", "operator", "startGate.image: "},
 		"bad domain":             {"baseDomain: subrelay.example.com", "baseDomain: a_b", "baseDomain: "},
 		"gateway name":           {"name: subpool-edge", "name: Edge", "gateway.name: "},
 		"gateway section":        {"sectionName: http", "sectionName: ''", "gateway.sectionName: "},
@@ -80,6 +89,64 @@ func TestParseRefusesAdditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(shipped(t) + c.addition + "\n"))
 			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestParseRefusesGateSettings(t *testing.T) {
+	for setting, want := range map[string]string{
+		"forbidden: [10.96.0.1]":           `startGate.forbidden[0]: "10.96.0.1" is not an address`,
+		"forbidden: ['10.96.0.1:https']":   `startGate.forbidden[0]: "10.96.0.1:https" has no port number`,
+		"forbidden: ['10.96.0.1:0']":       "startGate.forbidden[0]: must be a port",
+		"forbidden: ['a:1,b:2']":           `startGate.forbidden[0]: "a:1,b:2" is not an address`,
+		"budgetSeconds: -1":                "startGate.budgetSeconds: must be between 1 and 3600",
+		"forbidden: ['[2001:db8::1]:443']": "",
+		"enabled: false":                   "",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			_, err := Parse([]byte(strings.Replace(shipped(t), "startGate:\n", "startGate:\n  "+setting+"\n", 1)))
+			if want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, want)
+		})
+	}
+}
+
+// A switched-off gate needs no image.
+func TestGateOff(t *testing.T) {
+	document := strings.Replace(shipped(t), "image: registry.example.invalid/example-org/subrelay-operator:v0.1.0", "enabled: false", 1)
+	config, err := Parse([]byte(document))
+	require.NoError(t, err)
+	require.False(t, *config.StartGate.Enabled)
+}
+
+// TestPublishedPaths: whatever an administrator adds, management stays unpublished.
+func TestPublishedPaths(t *testing.T) {
+	for paths, want := range map[string]string{
+		"[/v1, /v2]":               "",
+		"[/v0/models]":             "",
+		"[/v0/managements]":        "",
+		"[]":                       "gateway.paths: must have between 1 and 64",
+		"[v1]":                     `gateway.paths[0]: "v1" is not a plain absolute path`,
+		"[/v1, /v1/]":              `gateway.paths[1]: "/v1/" is not a plain`,
+		"['/v1/../v0']":            "is not a plain absolute path",
+		"['/v0%2Fmanagement']":     "is not a plain absolute path",
+		"['/v1?x=1']":              "is not a plain absolute path",
+		"[/]":                      `"/" would publish /v0/management`,
+		"[/v0]":                    `"/v0" would publish /v0/management`,
+		"[/v0/management/usage]":   "would publish /v0/management",
+		"[/v1, /management.html]":  "would publish /management.html",
+		"[/v1, /management.htmls]": "",
+	} {
+		t.Run(paths, func(t *testing.T) {
+			_, err := Parse([]byte(strings.Replace(shipped(t), "sectionName: http\n", "sectionName: http\n  paths: "+paths+"\n", 1)))
+			if want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, want)
 		})
 	}
 }

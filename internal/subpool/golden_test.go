@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
@@ -73,7 +74,12 @@ func TestGolden(t *testing.T) {
 	}{
 		"internal":     {func(*Input) {}, everything},
 		"suspended":    {func(in *Input) { in.Pool.Spec.Suspend = true }, workload},
-		"gateway":      {func(in *Input) { in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway }, policies},
+		"gateway": {
+			func(in *Input) { in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway },
+			func(in Input) []any { return append(policies(in), Route(in, "")) },
+		},
+		"gate":         {withTunedGate, workload},
+		"gate-off":     {func(in *Input) { in.Config.StartGate.Enabled = ptr.To(false) }, workload},
 		"no-proxy":     {func(in *Input) { in.Proxy = nil }, policies},
 		"dns-resolver": {withNodeLocalDNS, policies},
 		"tuned":        {withTunedRuntime, workload},
@@ -117,6 +123,11 @@ func kindOf(object runtime.ApplyConfiguration) string {
 func withNodeLocalDNS(in *Input) {
 	in.Config.DNS = append(in.Config.DNS,
 		operatorconfig.DNSPeer{CIDR: "169.254.20.10/32", Port: 53}, operatorconfig.DNSPeer{CIDR: "fd00::10/128", Port: 5353})
+}
+
+func withTunedGate(in *Input) {
+	in.Config.StartGate.Forbidden = []string{"10.0.0.1:443", "[fd00::1]:443"}
+	in.Config.StartGate.BudgetSeconds = 300
 }
 
 // withTunedRuntime: images by digest and by moving tag, and every setting of the operator configuration that

@@ -5,6 +5,7 @@
 # may be cut short and repeated.
 #
 #   MIHOMO_URL   the proxy for all outbound traffic (required)
+#   LOG_LIMIT_MB how much cpa's logs may fill, in megabytes, default 100; only for a new configuration
 #   DATA_DIR     where the volume is mounted, default /data
 #   SECRETS_DIR  where the Secret is mounted, default /run/secrets
 #
@@ -17,6 +18,7 @@ LC_ALL=C
 export LC_ALL
 
 proxy_url=${MIHOMO_URL:-}
+log_limit=${LOG_LIMIT_MB:-100}
 data_dir=${DATA_DIR:-/data}
 secrets_dir=${SECRETS_DIR:-/run/secrets}
 config=$data_dir/cpa/config.yaml
@@ -73,7 +75,7 @@ print_config() {
 		debug: false
 		request-log: false
 		logging-to-file: true
-		logs-max-total-size-mb: 100
+		logs-max-total-size-mb: $log_limit
 		error-logs-max-files: 10
 		usage-statistics-enabled: true
 		redis-usage-queue-retention-seconds: 3600

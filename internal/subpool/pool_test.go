@@ -195,3 +195,10 @@ func TestROL06StartupBudget(t *testing.T) {
 		require.Greater(t, *container.LivenessProbe.PeriodSeconds, *container.ReadinessProbe.PeriodSeconds, *container.Name)
 	}
 }
+
+// TestSTO05LogLimit: logs never fill the volume, whatever its size.
+func TestSTO05LogLimit(t *testing.T) {
+	for size, want := range map[string]int64{"20Gi": 1000, "1Gi": 53, "100Mi": 5, "1Mi": 1, "500M": 25, "1Ti": 1000} {
+		require.Equal(t, want, logLimit(resource.MustParse(size)), size)
+	}
+}

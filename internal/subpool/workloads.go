@@ -2,6 +2,8 @@ package subpool
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,9 @@ const (
 
 	// managerTempSize bounds the manager's scratch space, where its database spills large sorts.
 	managerTempSize = "256Mi"
+
+	// logShare, in percent, of the volume is what CPA's logs may fill. CPA itself has no limit unless it is given one.
+	logShare = 5
 
 	credentialsVolume        = "credentials"
 	managerCredentialsVolume = "manager-credentials"
@@ -109,7 +114,7 @@ func podSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
 			WithFSGroup(nonRootID).
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithInitContainers(initializeContainer(in), initializeManagerContainer(in)).
+		WithInitContainers(initContainers(in)...).
 		WithContainers(cpaContainer(in), managerContainer(in)).
 		WithVolumes(
 			corev1ac.Volume().WithName(initializeVolume).WithConfigMap(corev1ac.ConfigMapVolumeSource().
@@ -121,13 +126,30 @@ func podSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
 		)
 }
 
+// initContainers run one after the other, in this order.
+func initContainers(in Input) []*corev1ac.ContainerApplyConfiguration {
+	containers := []*corev1ac.ContainerApplyConfiguration{initializeContainer(in), initializeManagerContainer(in)}
+	if *in.Config.StartGate.Enabled {
+		containers = slices.Insert(containers, 0, gateContainer(in))
+	}
+	return containers
+}
+
 // initializeContainer runs in CPA's image, which has a shell, so that the Pod needs no third image.
 func initializeContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 	return script(InitializeName, initializeKey, in.Pool.Spec.CPA).
-		WithEnv(corev1ac.EnvVar().WithName("MIHOMO_URL").WithValue(ProxyURL(in.Config.Mihomo))).
+		WithEnv(env(
+			"LOG_LIMIT_MB", strconv.FormatInt(logLimit(in.Pool.Spec.Storage.Size), 10),
+			"MIHOMO_URL", ProxyURL(in.Config.Mihomo))...).
 		WithVolumeMounts(
 			mount(DataVolumeName, "/data"),
 			mount(credentialsVolume, secretsPath).WithReadOnly(true))
+}
+
+// logLimit, in megabytes, is how much of the volume CPA's logs may fill: the manager's database is on the same volume.
+func logLimit(size resource.Quantity) int64 {
+	const megabyte, most, least = 1_000_000, 1000, 1
+	return min(max(size.Value()/megabyte*logShare/100, least), most)
 }
 
 // initializeManagerContainer runs in the manager's image: only the manager itself can change its stored key.
@@ -174,7 +196,11 @@ func managerContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 // ProxyURL is where the pool's applications find the shared Mihomo. The name stays relative to the
 // cluster's domain, which the resolver's search list knows.
 func ProxyURL(mihomo operatorconfig.Mihomo) string {
-	return fmt.Sprintf("http://%s.%s.svc:%d", mihomo.Service, mihomo.Namespace, mihomo.Port)
+	return "http://" + proxyAddress(mihomo)
+}
+
+func proxyAddress(mihomo operatorconfig.Mihomo) string {
+	return fmt.Sprintf("%s.%s.svc:%d", mihomo.Service, mihomo.Namespace, mihomo.Port)
 }
 
 func secretVolume(name string, keys ...string) *corev1ac.VolumeApplyConfiguration {

@@ -68,7 +68,7 @@ func start(ctx context.Context, l *harness.Lab) error {
 	}{
 		{"start a node", func() error { return l.Up(ctx) }},
 		{"load images", func() error { return l.Load(ctx, archives...) }},
-		{"install the operator", kubectl("apply", "--server-side", "--kustomize", "../manifests/operator")},
+		{"install the operator", kubectl("apply", "--server-side", "--kustomize", "../../deploy/operator")},
 		{"install the shared Mihomo", kubectl("apply", "--server-side", "--kustomize", "../manifests/mihomo")},
 		{"set up a provider outside", kubectl("apply", "--server-side", "--filename", "manifests/outside.yaml")},
 		{"give the provider its address", kubectl("patch", "service/provider", "--namespace=outside", "--subresource=status",
