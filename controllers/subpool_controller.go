@@ -100,7 +100,10 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, err
 	}
 	r.tellOutcome(seen, outcome)
-	return ctrl.Result{RequeueAfter: outcome.retryAfter}, outcome.err
+	if outcome.err != nil {
+		return ctrl.Result{}, outcome.err
+	}
+	return ctrl.Result{RequeueAfter: outcome.retryAfter}, nil
 }
 
 // ensureFinalizer comes before the first object, so that no pool can vanish and leave objects behind.

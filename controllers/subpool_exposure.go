@@ -154,11 +154,9 @@ func assessGateway(seen *observation) verdict {
 	}
 	programmed := meta.FindStatusCondition(found.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
 	switch {
-	case programmed == nil:
-		return no(v1alpha1.ReasonGatewayNotProgrammed, "no controller has said anything about Gateway %s/%s: does one run for GatewayClass %s?",
+	case programmed == nil || programmed.ObservedGeneration < found.gateway.Generation:
+		return no(v1alpha1.ReasonGatewayNotProgrammed, "no controller has judged Gateway %s/%s as it is now: does one run for GatewayClass %s?",
 			config.Namespace, config.Name, found.class.Name)
-	case programmed.ObservedGeneration < found.gateway.Generation:
-		return no(v1alpha1.ReasonGatewayNotProgrammed, "Gateway %s/%s was changed, its controller has yet to follow", config.Namespace, config.Name)
 	case programmed.Status == metav1.ConditionTrue:
 		return yes(v1alpha1.ReasonRouteProgrammed)
 	case programmed.Reason != string(gatewayv1.GatewayReasonAddressNotAssigned):

@@ -123,7 +123,7 @@ func TestExposure(t *testing.T) {
 			func(o *observation) { *programmed(o) = says("Programmed", "False", "Invalid", 4) }, v1alpha1.ReasonGatewayNotProgrammed, "Invalid: because",
 		},
 		"gateway changed": {
-			func(o *observation) { programmed(o).ObservedGeneration = 3 }, v1alpha1.ReasonGatewayNotProgrammed, "yet to follow",
+			func(o *observation) { programmed(o).ObservedGeneration = 3 }, v1alpha1.ReasonGatewayNotProgrammed, "does one run",
 		},
 		"GW-06 no address": {noAddress, v1alpha1.ReasonGatewayAddressMissing, "tolerateMissingAddress"},
 		"GW-06 no address, tolerated, listener works": {func(o *observation) {
