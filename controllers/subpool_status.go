@@ -194,6 +194,9 @@ func replaceStatus(uid types.UID, status v1alpha1.SubPoolStatus) (client.Patch, 
 	return client.RawPatch(types.JSONPatchType, operations), nil
 }
 
+// asked are reasons for which a user asked.
+var asked = map[string]bool{v1alpha1.ReasonSuspended: true, v1alpha1.ReasonDeletionInProgress: true}
+
 // tell logs and emits an Event when Ready changed its status or reason.
 func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) {
 	before := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady)
@@ -205,7 +208,7 @@ func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, st
 	if after.Status != metav1.ConditionTrue {
 		note = after.Message
 		if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) ||
-			before != nil && before.Status == metav1.ConditionTrue && after.Reason != v1alpha1.ReasonSuspended {
+			before != nil && before.Status == metav1.ConditionTrue && !asked[after.Reason] {
 			kind = corev1.EventTypeWarning
 		}
 	}
