@@ -71,11 +71,19 @@ func (r *SubPoolReconciler) reconcileDelete(ctx context.Context, pool *v1alpha1.
 	return ctrl.Result{RequeueAfter: deletionCheck}, r.reportDeletion(ctx, pool, v1alpha1.ReasonDeletionInProgress, note)
 }
 
-// awaitNamespace repeats what the namespace controller says remains.
+// awaitNamespace repeats what the namespace controller says remains, which names no objects, and names the Pod.
 func (r *SubPoolReconciler) awaitNamespace(
 	ctx context.Context, pool *v1alpha1.SubPool, namespace *corev1.Namespace, waited time.Duration,
 ) (ctrl.Result, error) {
 	left := remains(namespace)
+	pod := &corev1.Pod{}
+	podFound, err := find(ctx, r, namespace.Name, subpool.PodName(), pod)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if podFound && !pod.DeletionTimestamp.IsZero() {
+		left += " " + stopping(pod) + ": if the node will not come back, delete its Node object."
+	}
 	reason, note := v1alpha1.ReasonDeletionInProgress, fmt.Sprintf("Namespace %s is being deleted.%s", namespace.Name, left)
 	if left != "" && waited > blockedAfter {
 		reason, note = v1alpha1.ReasonDeletionBlocked, fmt.Sprintf("Namespace %s cannot be deleted yet.%s", namespace.Name, left)
@@ -125,5 +133,5 @@ func remains(namespace *corev1.Namespace) string {
 	if len(words) == 0 {
 		return ""
 	}
-	return " What remains: " + strings.Join(words, "; ")
+	return " What remains: " + strings.Join(words, "; ") + "."
 }

@@ -46,7 +46,7 @@ var (
 func assessPod(seen *observation) verdict {
 	pod := seen.pod
 	if !pod.DeletionTimestamp.IsZero() {
-		return notReady("Pod %s is stopping", pod.Name)
+		return notReady("%s", stopping(pod))
 	}
 	if problem := assessScheduling(seen); !problem.ok() {
 		return problem
@@ -60,18 +60,34 @@ func assessPod(seen *observation) verdict {
 	}
 	for _, status := range pod.Status.InitContainerStatuses {
 		if problem := assessInitContainer(status, seen.now); !problem.ok() {
-			return problem
+			return withLogs(problem, pod, status.Name)
 		}
 	}
 	for _, status := range pod.Status.ContainerStatuses {
 		if problem := assessContainer("container "+status.Name, status, seen.now); !problem.ok() {
-			return problem
+			return withLogs(problem, pod, status.Name)
 		}
 	}
 	if ready := podCondition(pod, corev1.PodReady); ready == nil || ready.Status != corev1.ConditionTrue {
 		return notReady("Pod %s is starting", pod.Name)
 	}
 	return yes(v1alpha1.ReasonReplicaReady)
+}
+
+// stopping: only the node can say that a Pod has ended, so a node that is lost holds it.
+func stopping(pod *corev1.Pod) string {
+	if pod.Spec.NodeName == "" {
+		return fmt.Sprintf("Pod %s is stopping", pod.Name)
+	}
+	return fmt.Sprintf("Pod %s is stopping, which node %s has yet to confirm", pod.Name, pod.Spec.NodeName)
+}
+
+// withLogs adds where to read what a container that ended has said.
+func withLogs(problem verdict, pod *corev1.Pod, container string) verdict {
+	if problem.reason == v1alpha1.ReasonContainerCrashing || problem.reason == v1alpha1.ReasonInitializationFailed {
+		problem.message += fmt.Sprintf("; see: kubectl -n %s logs %s -c %s", pod.Namespace, pod.Name, container)
+	}
+	return problem
 }
 
 func assessScheduling(seen *observation) verdict {
@@ -121,7 +137,6 @@ func assessInitContainer(status corev1.ContainerStatus, now time.Time) verdict {
 	problem := assessContainer(name, status, now)
 	if problem.reason == v1alpha1.ReasonContainerCrashing {
 		problem.reason = v1alpha1.ReasonInitializationFailed
-		problem.message += "; see: kubectl logs -c " + status.Name
 	}
 	return problem
 }

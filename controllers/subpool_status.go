@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
-	v1alpha1ac "github.com/example-org/subrelay-operator/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
@@ -71,6 +71,7 @@ func assess(seen *observation, done outcome) v1alpha1.SubPoolStatus {
 	conditions.set(v1alpha1.ConditionSuspended, suspension(pool))
 	stalled := done.blocked != nil && done.blocked.stalled
 	conditions.setIf(stalled, v1alpha1.ConditionStalled, ready)
+	conditions.setIf(false, v1alpha1.ConditionDeleting, ready) // one from a backup
 	conditions.setIf(!ready.ok() && !stalled && !pool.Spec.Suspend, v1alpha1.ConditionReconciling, ready)
 	return status
 }
@@ -165,15 +166,34 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	if equality.Semantic.DeepEqual(pool.Status, status) {
 		return nil
 	}
-	configuration := v1alpha1ac.SubPool(pool.Name).WithUID(pool.UID).WithStatus(statusConfiguration(status))
-	if err := r.Status().Apply(ctx, configuration, client.FieldOwner(statusOwner), client.ForceOwnership); err != nil {
+	patch, err := replaceStatus(pool.UID, status)
+	if err != nil {
+		return err
+	}
+	if err := r.Status().Patch(ctx, pool.DeepCopy(), patch, client.FieldOwner(statusOwner)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.tell(ctx, pool, status)
 	return nil
 }
 
-// tell logs and emits an Event when Ready changed its status or reason, and a warning when isolation is lost while the
+// replaceStatus puts the whole status in the place of whatever is there: also of what others have written, such as a tool
+// that restored a backup. The UID keeps it from a SubPool that was made again under the same name.
+func replaceStatus(uid types.UID, status v1alpha1.SubPoolStatus) (client.Patch, error) {
+	operations, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": uid},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the status: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, operations), nil
+}
+
+// asked are reasons for which a user asked.
+var asked = map[string]bool{v1alpha1.ReasonSuspended: true, v1alpha1.ReasonDeletionInProgress: true}
+
+// tell logs and emits an Event when Ready changed its status or reason, and a warning when isolation is weakened while the
 // pool may go on being Ready.
 func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) {
 	if isolation := changed(pool, status, v1alpha1.ConditionIsolationEnforced); isolation != nil &&
@@ -189,7 +209,7 @@ func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, st
 		note = ready.Message
 		wasReady := meta.IsStatusConditionTrue(pool.Status.Conditions, v1alpha1.ConditionReady)
 		if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) ||
-			wasReady && ready.Reason != v1alpha1.ReasonSuspended {
+			wasReady && !asked[ready.Reason] {
 			kind = corev1.EventTypeWarning
 		}
 	}
@@ -221,27 +241,4 @@ func (r *SubPoolReconciler) tellOutcome(seen *observation, done outcome) {
 		r.Recorder.Eventf(seen.pool, nil, corev1.EventTypeNormal, v1alpha1.EventPodReplaced, "Reconcile",
 			"removed Pod %s, which was not Ready and would have kept the current revision from starting", seen.pod.Name)
 	}
-}
-
-// statusConfiguration is the whole status as an intent, so that what is gone from it goes from the server.
-func statusConfiguration(status v1alpha1.SubPoolStatus) *v1alpha1ac.SubPoolStatusApplyConfiguration {
-	configuration := v1alpha1ac.SubPoolStatus().
-		WithObservedGeneration(status.ObservedGeneration).
-		WithNamespace(status.Namespace)
-	for _, c := range status.Conditions {
-		configuration.WithConditions(metav1ac.Condition().
-			WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
-			WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime))
-	}
-	for _, image := range status.Images {
-		configuration.WithImages(v1alpha1ac.RunningImage().WithContainer(image.Container).WithImageID(image.ImageID))
-	}
-	if status.Hostname != "" {
-		configuration.WithHostname(status.Hostname)
-	}
-	if reference := status.OperatorConfiguration; reference != nil {
-		configuration.WithOperatorConfiguration(v1alpha1ac.OperatorConfigurationReference().
-			WithName(reference.Name).WithHash(reference.Hash))
-	}
-	return configuration
 }

@@ -43,7 +43,7 @@ func assessWorkload(seen *observation, done outcome) verdict {
 
 func suspendedWorkload(seen *observation) verdict {
 	if seen.pod != nil {
-		return no(v1alpha1.ReasonSuspended, "Pod %s is stopping", seen.pod.Name)
+		return no(v1alpha1.ReasonSuspended, "%s", stopping(seen.pod))
 	}
 	return no(v1alpha1.ReasonSuspended, "no Pod runs")
 }

@@ -7,10 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
@@ -47,28 +45,6 @@ func TestROL03FirstImageBad(t *testing.T) {
 	create(t, pool)
 	awaitNotReady(t, pool, v1alpha1.ReasonImagePullFailed)
 	change(t, pool, func(spec *v1alpha1.SubPoolSpec) { spec.CPA.Image = cpaImage })
-	awaitReady(t, pool)
-}
-
-// RES-03: refusals that stand only in the StatefulSet's Events reach the status, each with a reason of its own, and
-// leave it when the cause is gone.
-func TestRES03RefusedPods(t *testing.T) {
-	t.Parallel()
-	pool := createReady(t, "refused")
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: in(pool, "foreign"),
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}
-	create(t, quota)
-	eventually(t, readyBudget, func(c *assert.CollectT) {
-		get(c, quota)
-		assert.Contains(c, quota.Status.Hard, corev1.ResourcePods, "the quota is in force")
-	})
-	require.NoError(t, cluster.Admin.Delete(t.Context(), &corev1.Pod{ObjectMeta: in(pool, "runtime-0")}))
-	awaitNotReady(t, pool, v1alpha1.ReasonQuotaExceeded)
-	assert.Contains(t, message(t, pool, v1alpha1.ConditionReady), "exceeded quota: foreign")
-
-	require.NoError(t, cluster.Admin.Delete(t.Context(), quota))
 	awaitReady(t, pool)
 }
 
