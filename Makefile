@@ -124,7 +124,7 @@ test-lab: bin/tools/gotestsum lab ## Test the lab itself: start nodes, use them,
 
 .PHONY: test-integration
 test-integration: bin/tools/gotestsum build lab ## Test the operator against a real API server.
-	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/...)
+	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/... ./test/clusterwide/...)
 
 # The seed is to be seen at once, and what happens on the way.
 .PHONY: test-chaos test-chaos-short

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 const (
 	waitsForInit    = "PodInitializing"
 	waitsForCreator = "ContainerCreating"
+	waitsAfterCrash = "CrashLoopBackOff"
 
 	endedForMemory = "OOMKilled"
 
@@ -179,6 +181,27 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 		}
 	}
 	return nil
+}
+
+// crashPatience is how long a Pod that was Ready may have containers that keep ending before it is replaced.
+const crashPatience = time.Minute
+
+// crashing: since the Pod's init containers have run it was Ready, and now a container of it keeps ending. What the init
+// scripts made may have been lost meanwhile, such as a config.yaml that CPA was writing when it was ended, and they run in a
+// new Pod only. A new Pod that does not become Ready is left alone: it would be no better the next time.
+func crashing(pod *corev1.Pod, now time.Time) bool {
+	if pod == nil || !pod.DeletionTimestamp.IsZero() {
+		return false
+	}
+	initialized, ready := podCondition(pod, corev1.PodInitialized), podCondition(pod, corev1.PodReady)
+	if initialized == nil || ready == nil || ready.Status == corev1.ConditionTrue {
+		return false
+	}
+	wasReady := ready.LastTransitionTime.After(initialized.LastTransitionTime.Time)
+	return wasReady && now.Sub(ready.LastTransitionTime.Time) > crashPatience &&
+		slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+			return status.State.Waiting != nil && status.State.Waiting.Reason == waitsAfterCrash
+		})
 }
 
 // stuck: a Pod of an older revision is not Ready. The StatefulSet controller waits for such a Pod for ever, although the

@@ -49,8 +49,8 @@ type outcome struct {
 	workloadWritten bool
 	// policiesRestored are NetworkPolicies that somebody had removed or changed.
 	policiesRestored []string
-	// podReplaced: this pass removed a Pod that was stuck on an older revision.
-	podReplaced bool
+	// podReplaced is why this pass removed the Pod; empty if it did not.
+	podReplaced string
 	retryAfter  time.Duration
 }
 
@@ -94,7 +94,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
 	publishErr := r.publish(ctx, seen, in, relabelled)
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
-	done.podReplaced, err = r.replaceStuckPod(ctx, seen, done.workloadWritten)
+	done.podReplaced, err = r.replacePod(ctx, seen, done.workloadWritten)
 	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
 	if !seen.pool.Spec.Suspend && !assessWorkload(seen, done).ok() {
 		done.retryAfter = troubleDelay
@@ -126,22 +126,30 @@ func lowersQuota(seen *observation) bool {
 	return seen.quota != nil && seen.workload != nil && subpool.LowersQuota(seen.quota, seen.config.Config.MaxPerPool)
 }
 
-// replaceStuckPod removes a Pod of an older revision that is not Ready, so that the StatefulSet controller makes one of
-// the current revision: it would wait for ever for the old one to become Ready. A Pod that became Ready or was replaced
-// since it was seen is left alone, and the Pod gets its grace period.
-func (r *SubPoolReconciler) replaceStuckPod(ctx context.Context, seen *observation, justChanged bool) (bool, error) {
-	if justChanged || seen.pool.Spec.Suspend || !stuck(seen.workload, seen.pod) {
-		return false, nil
+// replacePod removes a Pod that cannot become Ready by itself, and tells why: one that is stuck on an older revision, for
+// which the StatefulSet controller would wait for ever, or one whose containers keep ending since it was Ready. A Pod that
+// became Ready or was replaced since it was seen is left alone, and the Pod gets its grace period.
+func (r *SubPoolReconciler) replacePod(ctx context.Context, seen *observation, justChanged bool) (string, error) {
+	var reason string
+	switch {
+	case justChanged || seen.pool.Spec.Suspend:
+		return "", nil
+	case stuck(seen.workload, seen.pod):
+		reason = "it was not Ready and would have kept the current revision from starting"
+	case crashing(seen.pod, seen.now):
+		reason = "its containers keep ending, and init containers, which mend the volume's content, run in a new Pod only"
+	default:
+		return "", nil
 	}
 	uid, version := seen.pod.GetUID(), seen.pod.GetResourceVersion()
 	err := r.Delete(ctx, seen.pod, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil // the change that came between is an event of its own
+		return "", nil // the change that came between is an event of its own
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot remove Pod %s, which is stuck on an older revision: %w", seen.pod.Name, err)
+		return "", fmt.Errorf("cannot remove Pod %s (%s): %w", seen.pod.Name, reason, err)
 	}
-	return true, nil
+	return reason, nil
 }
 
 // suspendBlocked stops the runtime of a pool that is to be suspended while something else forbids to build it: a stop

@@ -237,8 +237,8 @@ func (r *SubPoolReconciler) tellOutcome(seen *observation, done outcome) {
 		r.Recorder.Eventf(seen.pool, nil, kind, v1alpha1.EventCredentialsMade, "Reconcile", note,
 			subpool.NamespaceName(seen.pool.Name), subpool.CredentialsName)
 	}
-	if done.podReplaced {
+	if done.podReplaced != "" {
 		r.Recorder.Eventf(seen.pool, nil, corev1.EventTypeNormal, v1alpha1.EventPodReplaced, "Reconcile",
-			"removed Pod %s, which was not Ready and would have kept the current revision from starting", seen.pod.Name)
+			"removed Pod %s: %s", seen.pod.Name, done.podReplaced)
 	}
 }

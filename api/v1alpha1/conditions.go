@@ -198,5 +198,6 @@ const (
 // carry the reason of the condition whose change they tell of.
 const EventCredentialsMade = "CredentialsMade"
 
-// EventPodReplaced is the reason of the Event that tells of the removal of a Pod that was stuck on an older revision.
+// EventPodReplaced is the reason of the Event that tells of the removal of a Pod that could not become Ready: it was stuck on
+// an older revision, or its containers kept ending although it had been Ready.
 const EventPodReplaced = "PodReplaced"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prepares the volume of a pool before its applications start: the folders they mount and the configuration of cpa. A
 # configuration that is already there belongs to its users and to cpa, which stores its hashed management key in it. It
-# is written anew only if cpa could not run with it; when a key or the proxy changes, only that setting does. Every step
-# may be cut short and repeated.
+# is written anew only if cpa could not run with it; when a key or the proxy changes, or a setting does not suit the Pod,
+# only that setting does. Every step may be cut short and repeated.
 #
 #   MIHOMO_URL   the proxy for all outbound traffic (required)
 #   LOG_LIMIT_MB how much cpa's logs may fill, in megabytes, default 100; only for a new configuration
@@ -119,6 +119,23 @@ has_input() {
 	return 1
 }
 
+# pod_settings FILE prints the settings in which the Pod leaves no choice and a config.yaml has another one. The panel
+# accepts them, and then cpa does not start, or not where the probes and the manager find it, to have them corrected.
+pod_settings() {
+	end="[[:space:]]*(#.*)?$"
+	grep -Eq "^port:[[:space:]]+8317$end" "$1" || echo 'port 8317'
+	if grep '^host:' "$1" | grep -Eqv "^host:([[:space:]]+(''|\"\"|['\"]?0\.0\.0\.0['\"]?|['\"]::['\"]))?$end"; then
+		echo 'host ""'
+	fi
+	grep -Eq "^auth-dir:[[:space:]]+['\"]?(/cpa|/CLIProxyAPI/auths)(['\"/[:space:]]|$)" "$1" ||
+		echo 'auth-dir "/CLIProxyAPI/auths"'
+	enabled='^(tls:.*[{,]|[[:space:]])[[:space:]]*enable:[[:space:]]+(true|yes|on)([^[:alnum:]]|$)'
+	if section tls "$1" | grep -Eiq "$enabled"; then echo 'tls/enable false'; fi
+}
+
+# is_settled FILE finds nothing to change in a config.yaml that cpa can read.
+is_settled() { is_current && [ -z "$(pod_settings "$1")" ]; }
+
 # These functions read and change single lines of config.yaml, and end the program when they are not certain of one.
 # Keys are compared in single quotes, of which q is one.
 # shellcheck disable=SC2016 # $0 is the line in awk
@@ -157,9 +174,10 @@ awk_functions='
 	}
 '
 
-# edit_config FILE prints a config.yaml with the inputs that are not in the marker; every other line stays. It fails
-# unless it is certain of every line that it has to understand: each must hold one whole value, and each of the api-keys
-# have a line of its own. The first pass over FILE checks it and collects the api-keys, the second one prints.
+# edit_config FILE prints a config.yaml with the inputs that are not in the marker and the settings that the Pod needs;
+# every other line stays. It fails unless it is certain of every line that it has to understand: each must hold one
+# whole value, and each of the api-keys have a line of its own. The first pass over FILE checks it and collects the
+# api-keys, the second one prints.
 edit_config() {
 	{
 		former_client_keys
@@ -167,9 +185,9 @@ edit_config() {
 		has_input "management-key-sha256 $management_hash" ||
 			printf "remote-management/secret-key '%s'\n" "$management_key"
 		has_input "proxy-url '$proxy_url'" || printf "proxy-url '%s'\n" "$proxy_url"
+		pod_settings "$1"
 	} | awk -v q="'" "$awk_functions"'
 		BEGIN {
-			secret_key = "remote-management/secret-key"
 			quoted = "^(" q "([^" q "]|" q q ")*" q "|\"([^\"\\\\]|\\\\.)*\")"
 			word = "([^ \t#:]|[^ \t#][^ \t]*[^ \t:])"
 			plain = "^" word "([ \t]+" word ")*"
@@ -178,6 +196,7 @@ edit_config() {
 		pass == 1 {
 			value = substr($0, length($1) + 2)
 			if ($1 == "former-client-key") former[value]; else wanted[$1] = value
+			if (split($1, path, "/") == 2) parents[path[1]]
 			next
 		}
 		{ line_end = sub(/\r$/, "") ? "\r" : "" }
@@ -196,8 +215,8 @@ edit_config() {
 			sub(/[ \t]*:.*/, "", block)
 			child = ""
 			seen[block]++
-			managed = block in wanted || block == "remote-management" && secret_key in wanted
-			if (block == "proxy-url" && managed) {
+			managed = block in wanted || block in parents
+			if (block in wanted && block != "api-keys") {
 				$0 = with_value(RLENGTH, wanted[block])
 				value_indent = 0
 			} else if (managed && value_length(substr($0, RLENGTH + 1)) > 0) exit 1
@@ -219,13 +238,18 @@ edit_config() {
 				entries[wanted[block]]
 			}
 		}
-		block == "remote-management" && managed {
+		block in parents {
 			if (child == "") child = indent
 			if (indent < child) exit 1
-			if (indent == child && match($0, /^ *secret-key[ \t]*:([ \t]+|$)/)) {
-				seen[secret_key]++
-				$0 = with_value(RLENGTH, wanted[secret_key])
-				value_indent = indent
+			if (indent == child && match($0, /^ *[a-z-]+[ \t]*:([ \t]+|$)/)) {
+				start = RLENGTH
+				setting = block "/" $1
+				sub(/:.*/, "", setting)
+				if (setting in wanted) {
+					seen[setting]++
+					$0 = with_value(start, wanted[setting])
+					value_indent = indent
+				}
 			}
 		}
 		{ put($0) }
@@ -248,7 +272,7 @@ config_problem() {
 		echo 'is not a file'
 	elif od -An -v -tx1 "$1" | grep -q ' 00'; then
 		echo 'has NUL bytes'
-	elif ! grep -Eq "^port:[[:space:]]+[0-9]" "$1"; then
+	elif ! grep -q '^port:' "$1"; then
 		echo 'has no port'
 	elif ! section api-keys "$1" | grep -Eq "^([[:space:]]*-[[:space:]]|api-keys:[[:space:]]+\[)$value"; then
 		echo 'has no api-keys'
@@ -262,7 +286,7 @@ config_problem() {
 		"^[[:space:]]*#|[:-][[:space:]]+('([^']|'')*'|\"[^\"]*\"|\[.*\]|\{.*\}|true|false)[[:space:]]*$"; then
 		# Without a final newline a value must show its own end: half of an auth-dir would hide all accounts.
 		echo 'ends within a line'
-	elif ! is_current && ! edit_config "$1" >/dev/null; then
+	elif ! is_settled "$1" && ! edit_config "$1" >/dev/null; then
 		echo 'has a setting that has to change but is not written on a line of its own'
 	fi
 }
@@ -303,7 +327,7 @@ print_successor() { if [ -n "$problem" ]; then print_config; else edit_config "$
 update_config() {
 	successor=$(print_successor && echo .) || return # the dot keeps the newlines at the end
 	new=$(printf '%s' "${successor%.}" | stage "$config") || return
-	if is_current && [ -z "$(config_problem "$config")" ]; then return; fi
+	if is_settled "$config" && [ -z "$(config_problem "$config")" ]; then return; fi
 	if { [ -n "$problem" ] || [ -z "$(config_problem "$new")" ]; } && print_transition | write_marker; then
 		case $(config_problem "$config") in
 		'' | 'does not exist') ;;
@@ -336,7 +360,8 @@ client_key=$(printf '%s' "$client_key" | sed "s/'/''/g")
 management_key=$(printf '%s' "$management_key" | sed "s/'/''/g")
 
 volume="free space on the pool's volume, or make it writable for the group of the Pod (fsGroup)"
-for folder in "$data_dir/cpa" "$data_dir/cpa/auths" "$data_dir/cpa/logs" "$data_dir/cpa-manager"; do
+for folder in cpa cpa/auths cpa/logs cpa/plugins cpa-manager; do
+	folder=$data_dir/$folder
 	reason=$(mkdir -p "$folder" 2>&1) || fail "$reason: $volume"
 	[ -w "$folder" ] || fail "$folder is not writable: $volume"
 done
@@ -345,11 +370,11 @@ if [ -f "$config" ] && ! [ -r "$config" ]; then
 fi
 
 problem=$(config_problem "$config")
-if [ -n "$problem" ] || ! is_current; then
+if [ -n "$problem" ] || ! is_settled "$config"; then
 	reason=$(try_twice 2>&1) ||
-		fail "$config ${problem:-does not have the present keys and proxy URL} and cannot be written: $reason: $volume"
+		fail "$config ${problem:-does not have the settings that the pool needs} and cannot be written: $reason: $volume"
 	case $problem in
-	'') printf 'initialize: brought %s in line with the present keys and proxy URL\n' "$config" ;;
+	'') printf 'initialize: brought %s in line with the keys, the proxy URL and the Pod\n' "$config" ;;
 	'does not exist') printf 'initialize: wrote %s\n' "$config" ;;
 	*) printf 'initialize: %s %s: wrote it anew, kept the old one beside it\n' "$config" "$problem" ;;
 	esac

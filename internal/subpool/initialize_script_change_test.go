@@ -150,7 +150,7 @@ func requireOnlyChanged(t *testing.T, p *pod, edit editable, bits int) {
 		assert.Empty(t, r.stdout)
 		return
 	}
-	assert.Equal(t, "initialize: brought "+p.config()+" in line with the present keys and proxy URL\n", r.stdout)
+	assert.Equal(t, "initialize: brought "+p.config()+" in line with the keys, the proxy URL and the Pod\n", r.stdout)
 	if bits&1 != 0 {
 		assert.Contains(t, config.APIKeys, in.client)
 		assert.NotContains(t, config.APIKeys, oldInputs.client)

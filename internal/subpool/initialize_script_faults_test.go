@@ -311,7 +311,7 @@ func TestInitializeFullDisk(t *testing.T) {
 				p.mustRun(t)
 				p.setInputs(t, newInputs)
 				r, after := p.mounted(t, fill)
-				requireRefused(t, r, "does not have the present keys", "No space left on device", "free space")
+				requireRefused(t, r, "does not have the settings that the pool needs", "No space left on device", "free space")
 				assert.Equal(t, p.tree(t), after.tree(t))
 				after.mustRun(t)
 				after.requireInputs(t, newInputs)

@@ -27,6 +27,7 @@ func TestInitializeFirstRun(t *testing.T) {
 			`cpa/auths ` + directory + ` ""`,
 			fmt.Sprintf("cpa/config.yaml -rw------- %q", golden),
 			`cpa/logs ` + directory + ` ""`,
+			`cpa/plugins ` + directory + ` ""`,
 			`cpa-manager ` + directory + ` ""`,
 		}, p.tree(t))
 		p.requireUsable(t)
@@ -64,6 +65,10 @@ func TestInitializeKeepsUsableConfig(t *testing.T) {
 		"example in a comment":  strings.Replace(golden, "api-keys:\n", "api-keys:\n  # - your-api-key-1\n", 1),
 		"key of a single quote": strings.Replace(golden, clientKey, "''", 1),
 		"key like a comment":    strings.Replace(golden, clientKey, "# key", 1),
+		"another way to auths":  strings.Replace(golden, "/CLIProxyAPI/auths", "/cpa/auths", 1),
+		"explicit address":      strings.Replace(golden, `host: ""`, `host: '0.0.0.0' # all`, 1),
+		"no address":            strings.Replace(golden, "host: \"\"\n", "", 1),
+		"TLS off":               golden + "tls:\n  enable: false\n  cert: \"\"\nother:\n  enable: true\n",
 		"plain auth-dir":        strings.Replace(golden, `"/CLIProxyAPI/auths"`, "/CLIProxyAPI/auths # all accounts", 1),
 	}
 	inShells(t, allShells, func(t *testing.T, sh shell) {
@@ -99,6 +104,9 @@ func TestInitializeReplacesUnusableConfig(t *testing.T) {
 		"example of cpa":        {read(t, "testdata/initialize/example-of-cpa.yaml"), "has an example key in api-keys"},
 		"example key in a line": {
 			strings.Replace(golden, "\n  - '"+clientKey+"'", ` ["a","your-api-key-2"]`, 1), "has an example key in api-keys",
+		},
+		"TLS in one line": {
+			golden + "tls: {cert: a, enable: true}\n", "has a setting that has to change but is not written on a line of its own",
 		},
 		"no port":          {without("port: 8317\n"), "has no port"},
 		"no auth-dir":      {without("auth-dir: \"/CLIProxyAPI/auths\"\n"), "has no auth-dir"},

@@ -32,6 +32,7 @@ const (
 	AllowMihomoName   = "allow-mihomo"
 	AllowGatewayName  = "allow-gateway"
 	initializeVolume  = "bootstrap"
+	cpaTempVolume     = "cpa-tmp"
 	managerTempVolume = "tmp"
 )
 

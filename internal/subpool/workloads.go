@@ -34,8 +34,9 @@ const (
 	// scriptFileMode makes the script executable for the same group.
 	scriptFileMode = 0o550
 
-	// managerTempSize bounds the manager's scratch space, where its database spills large sorts.
-	managerTempSize = "256Mi"
+	// tempSize bounds each application's scratch space: the manager's database spills large sorts there, CPA uploads of
+	// more than 32 MiB.
+	tempSize = "256Mi"
 
 	// logShare, in percent, of the volume is what CPA's logs may fill. CPA itself has no limit unless it is given one.
 	logShare = 5
@@ -121,8 +122,8 @@ func podSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
 				WithName(initializeName()).WithDefaultMode(scriptFileMode)),
 			secretVolume(credentialsVolume, CredentialKeys...),
 			secretVolume(managerCredentialsVolume, KeyCPAManagement, KeyCPAMPAdmin),
-			corev1ac.Volume().WithName(managerTempVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource().
-				WithSizeLimit(resource.MustParse(managerTempSize))),
+			tempVolume(cpaTempVolume),
+			tempVolume(managerTempVolume),
 		)
 }
 
@@ -181,7 +182,9 @@ func cpaContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 			mount(DataVolumeName, "/CLIProxyAPI/config.yaml").WithSubPath("cpa/config.yaml"),
 			mount(DataVolumeName, "/CLIProxyAPI/auths").WithSubPath("cpa/auths"),
 			mount(DataVolumeName, "/CLIProxyAPI/logs").WithSubPath("cpa/logs"),
-			mount(DataVolumeName, "/cpa").WithSubPath("cpa"))
+			mount(DataVolumeName, "/CLIProxyAPI/plugins").WithSubPath("cpa/plugins"),
+			mount(DataVolumeName, "/cpa").WithSubPath("cpa"),
+			mount(cpaTempVolume, "/tmp"))
 }
 
 func managerContainer(in Input) *corev1ac.ContainerApplyConfiguration {
@@ -209,6 +212,11 @@ func secretVolume(name string, keys ...string) *corev1ac.VolumeApplyConfiguratio
 		source.WithItems(corev1ac.KeyToPath().WithKey(key).WithPath(key))
 	}
 	return corev1ac.Volume().WithName(name).WithSecret(source)
+}
+
+func tempVolume(name string) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(name).
+		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(tempSize)))
 }
 
 func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {

@@ -29,6 +29,7 @@ func TestVolumeContent(t *testing.T) {
 		"/cpa/auths directory 2700 65532:65532",
 		"/cpa/config.yaml regular file 600 65532:65532",
 		"/cpa/logs directory 2700 65532:65532",
+		"/cpa/plugins directory 2700 65532:65532",
 	}, "\n"), inContainer(t, id, cpaName, stat+"/cpa/*"))
 	assert.Equal(t, "yes", inContainer(t, id, cpaName, "[ /cpa/config.yaml -ef /CLIProxyAPI/config.yaml ] && echo yes"),
 		"both mounts show one file")

@@ -53,14 +53,19 @@ func (l *Lab) Up(ctx context.Context, flags ...string) error {
 	return err
 }
 
-// StartControlPlane brings up a control plane without a node and does what a user does to install the operator.
+// StartControlPlane brings up a control plane without a node and installs the operator.
 func (l *Lab) StartControlPlane(ctx context.Context) error {
 	if err := l.Up(ctx, "--control-plane-only"); err != nil {
 		return err
 	}
+	return l.Install(ctx)
+}
+
+// Install does what a user does to install the operator.
+func (l *Lab) Install(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"apply", "--server-side", "-k", "../../deploy/operator"},
-		{"wait", "--for=condition=Established", "--timeout=30s", "crd/subpools.subrelay.example.com"},
+		{"wait", "--for=condition=Established", "--timeout=30s", "crd/" + SubPoolCRD},
 	} {
 		if _, err := l.Kubectl(ctx, args...); err != nil {
 			return err

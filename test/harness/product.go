@@ -17,6 +17,9 @@ const (
 	OperatorAccount = "subpool-operator"
 	OperatorUser    = "system:serviceaccount:" + SystemNamespace + ":" + OperatorAccount
 
+	// SubPoolCRD is the definition of SubPools.
+	SubPoolCRD = "subpools.subrelay.example.com"
+
 	// OperatorConfig is the ConfigMap with the operator configuration.
 	OperatorConfig = "subpool-operator-config-v1"
 )

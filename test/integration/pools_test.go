@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,9 +21,6 @@ import (
 var background = context.Background()
 
 const (
-	// tick is how often a condition is looked at.
-	tick = 50 * time.Millisecond
-
 	// healBudget is the product's promise for whatever is watched.
 	healBudget = 5 * time.Second
 
@@ -55,11 +50,7 @@ func newPool(word string) *v1alpha1.SubPool {
 // create makes an object and deletes it at the end of the test, without waiting for its end.
 func create(t *testing.T, object client.Object) {
 	t.Helper()
-	require.NoError(t, cluster.Admin.Create(t.Context(), object))
-	t.Cleanup(func() {
-		err := cluster.Admin.Delete(background, object)
-		assert.NoError(t, client.IgnoreNotFound(err))
-	})
+	cluster.Create(t, object)
 }
 
 // createReady makes a pool and waits until it is ready.
@@ -72,14 +63,12 @@ func createReady(t *testing.T, word string) *v1alpha1.SubPool {
 }
 
 // get reads an object anew.
-func get(t require.TestingT, object client.Object) {
-	require.NoError(t, cluster.Admin.Get(background, client.ObjectKeyFromObject(object), object))
-}
+func get(t require.TestingT, object client.Object) { cluster.Get(t, object) }
 
 // eventually waits until check reports no failure.
 func eventually(t *testing.T, within time.Duration, check func(c *assert.CollectT)) {
 	t.Helper()
-	require.EventuallyWithT(t, check, within, tick)
+	harness.Eventually(t, within, check)
 }
 
 // awaitReady waits until the pool is ready with its newest spec, and updates pool.
@@ -98,23 +87,13 @@ func awaitCondition(t *testing.T, pool *v1alpha1.SubPool, within time.Duration,
 	kind string, status metav1.ConditionStatus, reason string,
 ) {
 	t.Helper()
-	eventually(t, within, func(c *assert.CollectT) {
-		get(c, pool)
-		found := meta.FindStatusCondition(pool.Status.Conditions, kind)
-		require.NotNil(c, found, "condition %s of SubPool %s", kind, pool.Name)
-		assert.Equal(c, status, found.Status, "%s: %s: %s", kind, found.Reason, found.Message)
-		assert.Equal(c, reason, found.Reason, "%s: %s", kind, found.Message)
-		assert.Equal(c, pool.Generation, found.ObservedGeneration, "generation that %s is about", kind)
-		assert.Equal(c, pool.Generation, pool.Status.ObservedGeneration, "observed generation")
-	})
+	cluster.AwaitCondition(t, pool, within, kind, status, reason)
 }
 
 // message returns the message of a condition of the pool as it was read last.
 func message(t *testing.T, pool *v1alpha1.SubPool, kind string) string {
 	t.Helper()
-	condition := meta.FindStatusCondition(pool.Status.Conditions, kind)
-	require.NotNil(t, condition, "condition %s of SubPool %s", kind, pool.Name)
-	return condition.Message
+	return harness.Message(t, pool, kind)
 }
 
 // change edits the pool's spec as a user would.
@@ -131,10 +110,7 @@ func in(pool *v1alpha1.SubPool, name string) metav1.ObjectMeta {
 }
 
 // requireGone checks that an object does not exist.
-func requireGone(t require.TestingT, object client.Object) {
-	err := cluster.Admin.Get(background, client.ObjectKeyFromObject(object), object)
-	require.True(t, apierrors.IsNotFound(err), "%T %s should be gone: %v", object, client.ObjectKeyFromObject(object), err)
-}
+func requireGone(t require.TestingT, object client.Object) { cluster.RequireGone(t, object) }
 
 // awaitGone waits until an object does not exist.
 func awaitGone(t *testing.T, within time.Duration, object client.Object) {

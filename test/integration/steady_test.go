@@ -28,9 +28,10 @@ func stopOperator(t *testing.T) {
 	})
 }
 
-func runOperator(t *testing.T) {
+// runOperator starts the shared operator; flags are added to the usual ones.
+func runOperator(t *testing.T, flags ...string) {
 	t.Helper()
-	fresh, err := cluster.StartOperator(background)
+	fresh, err := cluster.StartOperator(background, flags...)
 	require.NoError(t, err)
 	cluster.operator = fresh
 }
