@@ -74,6 +74,11 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	if blocked != nil || err != nil {
 		return outcome{blocked: blocked, err: err, retryAfter: blockedDelay}
 	}
+	if relabelled {
+		if err := r.rejudge(ctx, seen, in); err != nil {
+			return outcome{err: err}
+		}
+	}
 	walls, last := desired.Walls, []runtime.ApplyConfiguration{desired.Quota}
 	if !lowersQuota(seen) {
 		walls, last = slices.Concat(walls, last), nil
@@ -92,7 +97,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	}
 	done.workloadWritten = len(writes) > 0
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
-	publishErr := r.publish(ctx, seen, in, relabelled)
+	publishErr := r.publish(ctx, seen, in)
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	done.podReplaced, err = r.replacePod(ctx, seen, done.workloadWritten)
 	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
@@ -173,17 +178,22 @@ func (r *SubPoolReconciler) unpublish(ctx context.Context, seen *observation) er
 	})
 }
 
-// publish writes the route. One that a controller has judged while the namespace lacked its label is changed for a moment,
-// so that it is judged again.
-func (r *SubPoolReconciler) publish(ctx context.Context, seen *observation, in subpool.Input, relabelled bool) error {
+// publish writes the route that is wanted.
+func (r *SubPoolReconciler) publish(ctx context.Context, seen *observation, in subpool.Input) error {
 	if !seen.wantsRoute() {
 		return nil
 	}
-	rejudge := ""
-	if relabelled && seen.exposure.route != nil {
-		rejudge = seen.exposure.route.ResourceVersion
+	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, ""))
+	return err
+}
+
+// rejudge changes a route until the next pass, so that a controller that has judged it while the namespace lacked its label
+// judges it again.
+func (r *SubPoolReconciler) rejudge(ctx context.Context, seen *observation, in subpool.Input) error {
+	if !seen.wantsRoute() || seen.exposure.route == nil {
+		return nil
 	}
-	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, rejudge))
+	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, seen.exposure.route.ResourceVersion))
 	return err
 }
 

@@ -32,7 +32,11 @@ func TestUpdateConverges(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: in(pool, "runtime-0")}
 	get(t, pod)
 	assert.Equal(t, image, pod.Spec.Containers[0].Image)
-	assert.Equal(t, image, pod.Spec.InitContainers[0].Image)
+	for _, container := range pod.Spec.InitContainers {
+		if container.Name == "initialize-config" {
+			assert.Equal(t, image, container.Image)
+		}
+	}
 	assert.Equal(t, "512Mi", pod.Spec.Containers[1].Resources.Limits.Memory().String())
 	assert.Equal(t, kept, uidsOf(t, pool))
 }
