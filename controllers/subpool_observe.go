@@ -109,8 +109,13 @@ func (r *SubPoolReconciler) observeConfig(ctx context.Context, seen *observation
 func (r *SubPoolReconciler) observeNamespace(ctx context.Context, seen *observation) error {
 	name := subpool.NamespaceName(seen.pool.Name)
 	namespace := &corev1.Namespace{}
-	if err := r.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
-		return client.IgnoreNotFound(err)
+	found, err := find(ctx, r, "", name, namespace)
+	if !found && err == nil && seen.pool.Status.ObservedGeneration > 0 {
+		// The cache selects by label. A namespace that has lost it is still the pool's.
+		found, err = find(ctx, r.Live, "", name, namespace)
+	}
+	if !found || err != nil {
+		return err
 	}
 	seen.namespace = namespace
 	if err := seen.live.Add(r.Scheme(), namespace); err != nil {

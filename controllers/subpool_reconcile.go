@@ -74,11 +74,6 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	if blocked != nil || err != nil {
 		return outcome{blocked: blocked, err: err, retryAfter: blockedDelay}
 	}
-	if relabelled {
-		if err := r.rejudge(ctx, seen, in); err != nil {
-			return outcome{err: err}
-		}
-	}
 	walls, last := desired.Walls, []runtime.ApplyConfiguration{desired.Quota}
 	if !lowersQuota(seen) {
 		walls, last = slices.Concat(walls, last), nil
@@ -97,7 +92,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	}
 	done.workloadWritten = len(writes) > 0
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
-	publishErr := r.publish(ctx, seen, in)
+	publishErr := r.publish(ctx, seen, in, relabelled)
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	done.podReplaced, err = r.replacePod(ctx, seen, done.workloadWritten)
 	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
@@ -178,27 +173,22 @@ func (r *SubPoolReconciler) unpublish(ctx context.Context, seen *observation) er
 	})
 }
 
-// publish writes the route that is wanted.
-func (r *SubPoolReconciler) publish(ctx context.Context, seen *observation, in subpool.Input) error {
+// publish writes the route. One that a controller has judged while the namespace lacked its label is changed for a moment,
+// so that it is judged again.
+func (r *SubPoolReconciler) publish(ctx context.Context, seen *observation, in subpool.Input, relabelled bool) error {
 	if !seen.wantsRoute() {
 		return nil
 	}
-	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, ""))
-	return err
-}
-
-// rejudge changes a route until the next pass, so that a controller that has judged it while the namespace lacked its label
-// judges it again.
-func (r *SubPoolReconciler) rejudge(ctx context.Context, seen *observation, in subpool.Input) error {
-	if !seen.wantsRoute() || seen.exposure.route == nil {
-		return nil
+	rejudge := ""
+	if relabelled && seen.exposure.route != nil {
+		rejudge = seen.exposure.route.ResourceVersion
 	}
-	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, seen.exposure.route.ResourceVersion))
+	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, rejudge))
 	return err
 }
 
-// buildNamespace makes the namespace, or finds out whose the existing one is. One that lost the label by
-// which the cache selects is still ours if its owner says so, and gets the label back: then relabelled is true.
+// buildNamespace makes the namespace, or finds out whose the existing one is: it may be ours, made by a pass whose status
+// was never written. One that lost the label that routes depend on gets it back: then relabelled is true.
 func (r *SubPoolReconciler) buildNamespace(
 	ctx context.Context, seen *observation, intent runtime.ApplyConfiguration,
 ) (relabelled bool, blocked *blocker, err error) {

@@ -52,14 +52,15 @@ type Call struct {
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
 }
 
 func (c Call) String() string {
-	return fmt.Sprintf("%s %s %s %s %d",
-		c.Received.UTC().Format(time.StampMicro), c.User.Username, c.Verb, c.RequestURI, c.ResponseStatus.Code)
+	return fmt.Sprintf("%s %s %s %s %d %s",
+		c.Received.UTC().Format(time.StampMicro), c.User.Username, c.Verb, c.RequestURI, c.ResponseStatus.Code, c.ResponseStatus.Message)
 }
 
 // OK tells whether the API server did what it was asked for.
