@@ -170,9 +170,11 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	if err != nil {
 		return err
 	}
-	if err := r.Status().Patch(ctx, pool.DeepCopy(), patch, client.FieldOwner(statusOwner)); err != nil {
+	answer := pool.DeepCopy()
+	if err := r.Status().Patch(ctx, answer, patch, client.FieldOwner(statusOwner)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	r.written.remember(answer)
 	r.tell(ctx, pool, status)
 	return nil
 }

@@ -215,7 +215,12 @@ func TestGW02HostOfAnother(t *testing.T) {
 	judgeRoute(t, pool, true, gatewayv1.RouteReasonAccepted)
 	awaitReady(t, pool)
 
-	create(t, foreign(pool.Name+"-later"))
+	// Creation times have whole seconds, and of two routes of the same second the alphabet decides.
+	held := routeOf(pool)
+	get(t, held)
+	later := foreign(pool.Name + "-later")
+	eventually(t, readyBudget, func(c *assert.CollectT) { assert.Greater(c, time.Since(held.CreationTimestamp.Time), time.Second) })
+	create(t, later)
 	awaitOperator(t)
 	get(t, routeOf(pool))
 	awaitReady(t, pool)
