@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,6 +16,9 @@ const (
 	defaultUsageRetentionSeconds = 60
 	maxUsageRetentionSeconds     = 3600
 )
+
+// defaultAuthDir is not creatable for a user without a home.
+const defaultAuthDir = "~/.cli-proxy-api"
 
 // config is the part of config.yaml that the stand-in knows. Unknown keys are
 // tolerated, as the real program tolerates them; known keys with a wrong type
@@ -106,19 +107,16 @@ func loadConfig(path string, content []byte) (*config, []byte, error) {
 	return cfg, rewritten, nil
 }
 
+// parseConfig accepts whatever is YAML with the right types, as the real
+// program does: a port out of range fails at the start only, port 0 listens
+// somewhere, and without auth-dir it is a folder of the user's home.
 func parseConfig(content []byte) (*config, error) {
-	if len(bytes.TrimSpace(content)) == 0 {
-		return nil, errors.New("the file is empty")
-	}
 	cfg := &config{WebsocketAuth: true}
 	if err := yaml.Unmarshal(content, cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Port < 1 || cfg.Port > 65535 {
-		return nil, fmt.Errorf("port: %d is not between 1 and 65535", cfg.Port)
-	}
 	if cfg.AuthDir == "" {
-		return nil, errors.New("auth-dir: must be set")
+		cfg.AuthDir = defaultAuthDir
 	}
 	if rest, ok := strings.CutPrefix(cfg.AuthDir, "~"); ok {
 		home, err := os.UserHomeDir()

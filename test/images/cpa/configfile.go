@@ -26,10 +26,15 @@ func (s *server) getConfigFile(w http.ResponseWriter, _ *http.Request) {
 
 // putConfigFile is the panel's whole-file editor. Like the real program it
 // tries the new content in a file beside config.yaml, so it needs a writable
-// folder and not only a writable file.
+// folder and not only a writable file, and accepts all that can be read: an
+// empty file too, or a port with which the next start fails.
 func (s *server) putConfigFile(w http.ResponseWriter, r *http.Request) {
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
+		configFileError(w, http.StatusBadRequest, "invalid_yaml", err)
+		return
+	}
+	if _, err := parseConfig(content); err != nil {
 		configFileError(w, http.StatusBadRequest, "invalid_yaml", err)
 		return
 	}

@@ -13,6 +13,8 @@ import (
 
 const configFilePath = "/v0/management/config.yaml"
 
+var tooLongSecret = "remote-management:\n  secret-key: '" + strings.Repeat("x", 73) + "'\n"
+
 func TestConfigFileIsReadAsItIs(t *testing.T) {
 	s, url := startDefault(t)
 	got := call(t, "GET", url+configFilePath, "", withManagementKey()...)
@@ -37,12 +39,29 @@ func TestConfigFileIsReplaced(t *testing.T) {
 func TestUnusableConfigFileIsRefused(t *testing.T) {
 	s, url := startDefault(t)
 	before := readFile(t, s.live.path)
-	for _, content := range []string{"", "port: [", "port: 0"} {
+	for content, status := range map[string]int{
+		"port: [":     http.StatusBadRequest,
+		"port: http":  http.StatusBadRequest,
+		tooLongSecret: http.StatusUnprocessableEntity,
+	} {
 		got := call(t, "PUT", url+configFilePath, content, withManagementKey()...)
-		assert.Equal(t, http.StatusUnprocessableEntity, got.status, "%q: %s", content, got.body)
+		assert.Equal(t, status, got.status, "%q: %s", content, got.body)
 	}
 	assert.Equal(t, before, readFile(t, s.live.path))
 	assertNoTrialFile(t, s)
+}
+
+// The editor takes settings that the next start fails with, and an empty file, after which nobody gets in to undo it.
+func TestUnstartableConfigFileIsAccepted(t *testing.T) {
+	s, url := startDefault(t)
+	for _, content := range []string{strings.Replace(readFile(t, s.live.path), "port: 8317", "port: 99999", 1), ""} {
+		got := call(t, "PUT", url+configFilePath, content, withManagementKey()...)
+		assert.Equal(t, http.StatusOK, got.status, "%q: %s", content, got.body)
+		assert.Equal(t, content, readFile(t, s.live.path))
+	}
+	assert.Equal(t, http.StatusNotFound, call(t, "GET", url+configFilePath, "", withManagementKey()...).status)
+	assert.Equal(t, http.StatusUnauthorized, call(t, "GET", url+"/v1/models", "").status, "still closed to strangers")
+	assert.Equal(t, http.StatusOK, call(t, "GET", url+"/v1/models", "", withClientKey()...).status)
 }
 
 func TestConfigFileNeedsAWritableFolder(t *testing.T) {

@@ -55,12 +55,21 @@ func (l *liveConfig) reloadLocked() error {
 	return nil
 }
 
-// replace writes the file in place and puts the new content in force.
+// replace writes the file in place and puts the new content in force. Of an
+// empty file, which the watcher of the real program ignores, only its
+// management takes notice: there is no key any more.
 func (l *liveConfig) replace(content []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := os.WriteFile(l.path, content, 0o600); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
+	}
+	if len(content) == 0 {
+		closed := *l.current.Load()
+		closed.RemoteManagement.SecretKey = ""
+		l.current.Store(&closed)
+		l.lastRead = content
+		return nil
 	}
 	return l.reloadLocked()
 }

@@ -46,7 +46,7 @@ func openLogFile(folder string) (*os.File, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(filepath.Join(folder, "main.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	return os.OpenFile(filepath.Join(folder, "main.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
 // logRequests writes one line per request, health probes included. It logs the

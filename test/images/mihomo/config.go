@@ -40,8 +40,15 @@ type dnsConfig struct {
 }
 
 type providerConfig struct {
-	Type string `yaml:"type"`
-	Path string `yaml:"path"` // absolute once loaded
+	Type        string `yaml:"type"`
+	Path        string `yaml:"path"`         // absolute once loaded
+	ExcludeType string `yaml:"exclude-type"` // types of nodes to leave out, with | between them
+}
+
+func (p *providerConfig) excludes(node nodeConfig) bool {
+	return slices.ContainsFunc(strings.Split(p.ExcludeType, "|"), func(excluded string) bool {
+		return strings.EqualFold(excluded, node.Type)
+	})
 }
 
 // groupConfig has the health check's settings for their types only: a node

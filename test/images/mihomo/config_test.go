@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestShippedConfigIsAccepted(t *testing.T) {
-	p := home(t, shipped(t), "")
+func TestFullConfigIsAccepted(t *testing.T) {
+	p := home(t, full(t), "")
 	cfg, err := loadConfig(p)
 	require.NoError(t, err)
 	assert.Len(t, cfg.rules, 3)
@@ -18,7 +18,7 @@ func TestShippedConfigIsAccepted(t *testing.T) {
 }
 
 func TestConfigIsRefused(t *testing.T) {
-	replace := func(old, changed string) string { return strings.Replace(shipped(t), old, changed, 1) }
+	replace := func(old, changed string) string { return strings.Replace(full(t), old, changed, 1) }
 	for name, test := range map[string]struct{ config, want string }{
 		"empty":                  {"", "port"},
 		"not YAML":               {"port: [", "yaml"},
@@ -46,13 +46,15 @@ func TestConfigIsRefused(t *testing.T) {
 		"rule without outbound":  {replace("MATCH,GW", "MATCH"), "MATCH,outbound"},
 		"rule with few fields":   {replace("DOMAIN-SUFFIX,cluster.local,REJECT", "DOMAIN,a"), "payload"},
 		"rule with bad option":   {replace("no-resolve", "resolve"), "no-resolve"},
+		"rule with bad regex":    {replace("GEOIP,LAN,REJECT,no-resolve", "DOMAIN-REGEX,(,REJECT"), "missing closing"},
+		"regex without outbound": {replace("GEOIP,LAN,REJECT,no-resolve", "DOMAIN-REGEX,a"), "expression"},
 		"rule to nowhere":        {replace("MATCH,GW", "MATCH,GATEWAY"), "not defined"},
-		"node without server":    {"proxies: [{name: a, type: http, port: 1}]\n" + shipped(t), "server"},
-		"node without port":      {"proxies: [{name: a, type: http, server: s}]\n" + shipped(t), "port"},
-		"two nodes of one name":  {"proxies: [{name: a, type: direct}, {name: a, type: direct}]\n" + shipped(t), "taken"},
-		"node without a type":    {"proxies: [{name: a}]\n" + shipped(t), "type"},
-		"node without a name":    {"proxies: [{type: direct}]\n" + shipped(t), "name"},
-		"the same key two times": {"mode: rule\n" + shipped(t), "already defined"},
+		"node without server":    {"proxies: [{name: a, type: http, port: 1}]\n" + full(t), "server"},
+		"node without port":      {"proxies: [{name: a, type: http, server: s}]\n" + full(t), "port"},
+		"two nodes of one name":  {"proxies: [{name: a, type: direct}, {name: a, type: direct}]\n" + full(t), "taken"},
+		"node without a type":    {"proxies: [{name: a}]\n" + full(t), "type"},
+		"node without a name":    {"proxies: [{type: direct}]\n" + full(t), "name"},
+		"the same key two times": {"mode: rule\n" + full(t), "already defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadConfig(home(t, test.config, ""))
@@ -62,7 +64,7 @@ func TestConfigIsRefused(t *testing.T) {
 }
 
 func TestSafePaths(t *testing.T) {
-	p := home(t, strings.Replace(shipped(t), "./providers/nodes.yaml", "/etc/mihomo/nodes.yaml", 1), "")
+	p := home(t, strings.Replace(full(t), "./providers/nodes.yaml", "/etc/mihomo/nodes.yaml", 1), "")
 	p.safe = []string{"/srv", "/etc/mihomo"}
 	_, err := loadConfig(p)
 	assert.NoError(t, err)

@@ -30,9 +30,9 @@ const (
 
 func TestMain(m *testing.M) { process.Main(m, main) }
 
-// shippedConfig is the configuration that the operator's manifests ship, on
-// loopback. %d are the ports of the proxy and of the controller.
-const shippedConfig = `port: %d
+// fullConfig has every setting that the stand-in knows. %d are the ports of the
+// proxy and of the controller.
+const fullConfig = `port: %d
 allow-lan: true
 bind-address: "*"
 lan-allowed-ips: [127.0.0.0/8]
@@ -54,6 +54,7 @@ proxy-providers:
   nodes:
     type: file
     path: ./providers/nodes.yaml
+    exclude-type: dns|reject
     health-check:
       enable: true
       url: https://health.example.invalid/generate_204
@@ -78,9 +79,9 @@ rules:
   - MATCH,GW
 `
 
-func shipped(t *testing.T) string {
+func full(t *testing.T) string {
 	t.Helper()
-	return fmt.Sprintf(shippedConfig, process.FreePort(t), process.FreePort(t))
+	return fmt.Sprintf(fullConfig, process.FreePort(t), process.FreePort(t))
 }
 
 // home is a home folder with config.yaml and, if nodes is not empty, the

@@ -92,7 +92,7 @@ func (p *proxy) forward(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, e
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 		DialContext: func(ctx context.Context, _, hostPort string) (net.Conn, error) {
-			return p.dial(ctx, r.Method, hostPort)
+			return p.dial(ctx, r, hostPort)
 		},
 	}
 	return transport.RoundTrip(r)
@@ -105,7 +105,7 @@ func (p *proxy) tunnel(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
 	if _, err := fmt.Fprintf(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	remote, err := p.dial(r.Context(), r.Method, r.Host)
+	remote, err := p.dial(r.Context(), r, r.Host)
 	if err != nil {
 		return
 	}
@@ -127,10 +127,13 @@ func copyUntilEnd(to, from net.Conn) {
 	_ = to.Close()
 }
 
-// dial writes the access log: one line per request with the decision.
-func (p *proxy) dial(ctx context.Context, method, hostPort string) (net.Conn, error) {
-	conn, taken, err := p.routes.Load().dial(ctx, hostPort)
-	attributes := []any{"method", method, "host", hostPort, "rule", taken.rule, "decision", taken.via}
+// dial writes the access log: one line per connection with its source, target
+// and decision.
+func (p *proxy) dial(ctx context.Context, r *http.Request, hostPort string) (net.Conn, error) {
+	conn, taken, err := p.routes.Load().dial(ctx, r.Method, hostPort)
+	attributes := []any{
+		"source", r.RemoteAddr, "method", r.Method, "host", hostPort, "rule", taken.rule, "decision", taken.via,
+	}
 	if err != nil {
 		attributes = append(attributes, "error", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

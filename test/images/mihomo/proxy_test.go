@@ -25,6 +25,7 @@ func TestDirect(t *testing.T) {
 		assert.Equal(t, http.StatusOK, status)
 		assert.Equal(t, "hello GET ", body)
 	}
+	assert.Contains(t, log.String(), "msg=access source=127.0.0.1:")
 	assert.Contains(t, log.String(), "method=GET host="+hostOf(t, plain)+" rule=MATCH decision=DIRECT")
 	assert.Contains(t, log.String(), "method=CONNECT host="+hostOf(t, overTLS)+" rule=MATCH decision=DIRECT")
 }

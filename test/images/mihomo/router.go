@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -31,7 +32,7 @@ func newRouter(cfg *config, log *slog.Logger) *router {
 	}
 	provided := map[string][]outbound{}
 	for name, provider := range cfg.ProxyProviders {
-		nodes, err := readProvider(provider.Path)
+		nodes, err := readProvider(provider)
 		if err != nil {
 			log.Error("provider counts as empty", "provider", name, "error", err)
 		}
@@ -65,9 +66,10 @@ func (r *router) newGroup(cfg groupConfig, provided map[string][]outbound, subst
 	return g
 }
 
-// readProvider refuses the whole file for one bad node, as the real program does.
-func readProvider(path string) ([]nodeConfig, error) {
-	content, err := os.ReadFile(path)
+// readProvider returns the nodes of the file without those of excluded types.
+// It refuses the whole file for one bad node, as the real program does.
+func readProvider(provider *providerConfig) ([]nodeConfig, error) {
+	content, err := os.ReadFile(provider.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -77,15 +79,16 @@ func readProvider(path string) ([]nodeConfig, error) {
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		return nil, err
 	}
-	if len(file.Proxies) == 0 {
-		return nil, errors.New("the file lists no proxies")
-	}
 	for i, node := range file.Proxies {
 		if err := node.check(); err != nil {
 			return nil, fmt.Errorf("proxies[%d]: %w", i, err)
 		}
 	}
-	return file.Proxies, nil
+	nodes := slices.DeleteFunc(file.Proxies, provider.excludes)
+	if len(nodes) == 0 {
+		return nil, errors.New("the file has no proxies to use")
+	}
+	return nodes, nil
 }
 
 // decision says why and how a connection left, for the access log.
@@ -94,9 +97,9 @@ type decision struct {
 	via  string
 }
 
-// dial connects to host:port by the rules.
-func (r *router) dial(ctx context.Context, hostPort string) (net.Conn, decision, error) {
-	t, err := parseTarget(hostPort)
+// dial connects to host:port by the rules. The method is that of the request.
+func (r *router) dial(ctx context.Context, method, hostPort string) (net.Conn, decision, error) {
+	t, err := parseTarget(method, hostPort)
 	if err != nil {
 		return nil, decision{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -17,13 +18,17 @@ type rule struct {
 	matches func(target) bool
 }
 
-// parseRule reads TYPE,payload,outbound[,no-resolve] or MATCH,outbound.
+// parseRule reads TYPE,payload,outbound[,no-resolve], DOMAIN-REGEX,expression,outbound
+// or MATCH,outbound.
 func parseRule(line string) (rule, error) {
 	fields := strings.Split(line, ",")
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])
 	}
 	kind := fields[0]
+	if kind == "DOMAIN-REGEX" {
+		return parseDomainRegex(fields[1:])
+	}
 	if kind == "MATCH" {
 		if len(fields) != 2 {
 			return rule{}, errors.New("want MATCH,outbound")
@@ -38,7 +43,8 @@ func parseRule(line string) (rule, error) {
 	parsed := rule{text: kind + "," + payload, outbound: fields[2]}
 	switch kind {
 	case "DOMAIN":
-		parsed.matches = func(t target) bool { return strings.EqualFold(t.host, payload) }
+		name := strings.ToLower(payload)
+		parsed.matches = func(t target) bool { return t.host == name }
 	case "DOMAIN-SUFFIX":
 		parsed.matches = domainSuffix(payload)
 	case "IP-CIDR", "IP-CIDR6":
@@ -48,7 +54,7 @@ func parseRule(line string) (rule, error) {
 		}
 		prefix = prefix.Masked()
 		parsed.resolve = !noResolve
-		parsed.matches = func(t target) bool { return prefix.Contains(t.address) }
+		parsed.matches = func(t target) bool { return prefix.Contains(t.address.WithZone("")) }
 	case "GEOIP":
 		if !strings.EqualFold(payload, "LAN") {
 			return rule{}, errors.New("GEOIP other than LAN needs a database, which this stand-in does not have")
@@ -61,12 +67,32 @@ func parseRule(line string) (rule, error) {
 	return parsed, nil
 }
 
+// domainSuffix takes a name in capital letters for another one, and so does
+// DOMAIN: the real program lowers the letters of rules, not those of targets.
 func domainSuffix(suffix string) func(target) bool {
 	suffix = strings.ToLower(suffix)
 	return func(t target) bool {
-		host := strings.ToLower(t.host)
-		return host == suffix || strings.HasSuffix(host, "."+suffix)
+		return t.host == suffix || strings.HasSuffix(t.host, "."+suffix)
 	}
+}
+
+// parseDomainRegex reads what follows DOMAIN-REGEX. The expression may contain
+// commas and ignores letter case. Look-around is not known here.
+func parseDomainRegex(fields []string) (rule, error) {
+	if len(fields) < 2 {
+		return rule{}, errors.New("want DOMAIN-REGEX,expression,outbound")
+	}
+	last := len(fields) - 1
+	payload := strings.Join(fields[:last], ",")
+	expression, err := regexp.Compile("(?i)" + payload)
+	if err != nil {
+		return rule{}, err
+	}
+	return rule{
+		text:     "DOMAIN-REGEX," + payload,
+		outbound: fields[last],
+		matches:  func(t target) bool { return !t.isAddress() && expression.MatchString(t.host) },
+	}, nil
 }
 
 // isLAN has the ranges of the real program's GEOIP,LAN.

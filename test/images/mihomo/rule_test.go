@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,7 @@ func match(t *testing.T, hostPort string, lines ...string) string {
 		require.NoError(t, err)
 		rules = append(rules, parsed)
 	}
-	wanted, err := parseTarget(hostPort)
+	wanted, err := parseTarget(http.MethodGet, hostPort)
 	require.NoError(t, err)
 	resolver := names{"inside.example": "10.0.0.1", "outside.example": "203.0.113.1"}
 	return matchRule(t.Context(), rules, wanted, resolver.lookup).text
@@ -30,12 +31,20 @@ func TestRules(t *testing.T) {
 	}{
 		{
 			"DOMAIN,a.example,REJECT",
-			[]string{"a.example:80", "A.Example:80", "a.example.:80"},
-			[]string{"b.a.example:80", "a.example.org:80"},
+			[]string{"a.example:80", "a.example.:80"},
+			[]string{"A.Example:80", "b.a.example:80", "a.example.org:80"},
 		}, {
 			"DOMAIN-SUFFIX, Cluster.local, REJECT",
-			[]string{"cluster.local:80", "kubernetes.default.svc.cluster.local:443", "X.CLUSTER.LOCAL.:1"},
-			[]string{"notcluster.local:80", "cluster.local.example:80", "10.0.0.1:80"},
+			[]string{"cluster.local:80", "kubernetes.default.svc.cluster.local:443", "x.cluster.local.:1"},
+			[]string{"X.CLUSTER.LOCAL:80", "notcluster.local:80", "cluster.local.example:80", "10.0.0.1:80"},
+		}, {
+			`DOMAIN-REGEX,^[a-z]{1,3}\.example$,REJECT`,
+			[]string{"a.example:80", "ABC.Example.:80"},
+			[]string{"abcd.example:80", "example:80"},
+		}, {
+			"DOMAIN-REGEX,[0-9],REJECT",
+			[]string{"127.1:80", "2130706433:80", "0x7f.1:80"},
+			[]string{"127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80"},
 		}, {
 			"IP-CIDR,10.0.0.9/8,REJECT",
 			[]string{"10.1.2.3:80", "[::ffff:10.1.2.3]:80", "inside.example:80"},
@@ -46,7 +55,7 @@ func TestRules(t *testing.T) {
 			[]string{"inside.example:80"},
 		}, {
 			"IP-CIDR6,fd00::/8,REJECT",
-			[]string{"[fd00::1]:80"},
+			[]string{"[fd00::1]:80", "[fd00::1%eth0]:80"},
 			[]string{"[2001:db8::1]:80", "10.0.0.1:80"},
 		}, {
 			"GEOIP,lan,REJECT",
@@ -88,8 +97,19 @@ func TestALookedUpAddressCountsForLaterRules(t *testing.T) {
 
 func TestTargetsAreRefused(t *testing.T) {
 	for _, hostPort := range []string{"a.example", ":80", "...:80", "a:b:80"} {
-		_, err := parseTarget(hostPort)
+		_, err := parseTarget(http.MethodGet, hostPort)
 		assert.Error(t, err, hostPort)
+	}
+}
+
+func TestCONNECTKeepsMappedAddresses(t *testing.T) {
+	for method, want := range map[string]string{
+		http.MethodGet:     "10.0.0.1",
+		http.MethodConnect: "::ffff:10.0.0.1",
+	} {
+		wanted, err := parseTarget(method, "[::ffff:10.0.0.1]:443")
+		require.NoError(t, err)
+		assert.Equal(t, want, wanted.address.String(), method)
 	}
 }
 

@@ -35,7 +35,7 @@ func awaitListening(t *testing.T, running *process.Process, port int) {
 func TestProcess(t *testing.T) {
 	plain, _ := startOrigin(t)
 	port, controllerPort := process.FreePort(t), process.FreePort(t)
-	config := fmt.Sprintf(shippedConfig, port, controllerPort)
+	config := fmt.Sprintf(fullConfig, port, controllerPort)
 	config = strings.Replace(config, "GEOIP,LAN", "IP-CIDR,10.0.0.0/8", 1) // the origin is on loopback
 	p := home(t, config, liveNode)
 	running := launch(t, p)
@@ -94,7 +94,7 @@ func TestUnusableReloadKeepsTheOldRules(t *testing.T) {
 
 func TestController(t *testing.T) {
 	port, controllerPort := process.FreePort(t), process.FreePort(t)
-	running := launch(t, home(t, fmt.Sprintf(shippedConfig, port, controllerPort), ""))
+	running := launch(t, home(t, fmt.Sprintf(fullConfig, port, controllerPort), ""))
 	awaitListening(t, running, controllerPort)
 	version := func(authorization string) int {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
@@ -131,7 +131,7 @@ func TestTakenPortDoesNotEndTheProcess(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	good, bad := home(t, shipped(t), ""), home(t, "port: [", "")
+	good, bad := home(t, full(t), ""), home(t, "port: [", "")
 	missing := paths{home: t.TempDir(), file: "/does/not/exist"}
 	assert.Zero(t, launch(t, good, "-t").Wait(), "-t does not look into provider files")
 	assert.Equal(t, 1, launch(t, bad, "-t").Wait())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -23,8 +24,10 @@ type target struct {
 }
 
 // parseTarget reads host:port. A trailing dot of the host is dropped, so that
-// a fully qualified name cannot slip past a domain rule.
-func parseTarget(hostPort string) (target, error) {
+// a fully qualified name cannot slip past a domain rule. IPv4 addresses written
+// as IPv6 ones are taken for IPv4 ones except in a CONNECT, where no rule for
+// IPv4 addresses matches them: the real program does that.
+func parseTarget(method, hostPort string) (target, error) {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		return target{}, err
@@ -35,9 +38,18 @@ func parseTarget(hostPort string) (target, error) {
 	}
 	t := target{host: host, port: port}
 	if address, err := netip.ParseAddr(host); err == nil {
-		t.address = address.Unmap()
+		t.address = address
+		if method != http.MethodConnect {
+			t.address = address.Unmap()
+		}
 	}
 	return t, nil
+}
+
+// isAddress tells an address from a name, looked up or not.
+func (t target) isAddress() bool {
+	_, err := netip.ParseAddr(t.host)
+	return err == nil
 }
 
 func (t target) hostPort() string { return net.JoinHostPort(t.host, t.port) }
