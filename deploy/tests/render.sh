@@ -94,6 +94,44 @@ check_operator_configuration() {
 	fi
 }
 
+# ranges lists the address blocks in a text, one a line.
+ranges() { grep -oE '[0-9a-f.:]+/[0-9]+' | sort; }
+
+# The shared Mihomo has no way out but its nodes, and the wall behind its rules has the same ranges as they.
+check_mihomo() {
+	local entry=$1 config deployment policy line rules wall
+	config=$(objects "$entry" ConfigMap)
+	deployment=$work/$entry/apps_v1_deployment_mihomo-gateway.yaml
+	policy=$work/$entry/networking.k8s.io_v1_networkpolicy_mihomo-gateway.yaml
+	for line in 'replicas: 2' 'maxUnavailable: 0' 'automountServiceAccountToken: false' 'runAsUser: 65532' \
+		"name: $(sed -n 's/^  name: //p' "$config")"; do
+		grep -qE "^ +$line\$" "$deployment" || problem "$entry: the Deployment lacks $line"
+	done
+	for line in 'port: 7890' 'mode: rule' 'exclude-type: direct' 'proxies: \[REJECT\]' '- MATCH,nodes-or-nothing'; do
+		grep -qE "^ +$line\$" "$config" || problem "$entry: config.yaml lacks $line"
+	done
+	if grep -qE '^ +(mixed-port|socks-port|external-controller[a-z-]*|secret|filter|exclude-filter):' "$config"; then
+		problem "$entry: config.yaml opens another door"
+	fi
+	if grep -q 'DIRECT' "$config"; then problem "$entry: config.yaml connects directly"; fi
+	rules=$(grep -E '^ +- IP-CIDR,|^ +- IP-CIDR6,2' "$config" | ranges)
+	wall=$(sed -n '/ipBlock:/,$p' "$policy" | grep -vE 'cidr: (0\.0\.0\.0/0|2000::/3)$' | ranges)
+	[ "$rules" = "$wall" ] || problem "$entry: rules and NetworkPolicy differ: $(diff <(echo "$rules") <(echo "$wall") || true)"
+	if grep -qE '^  type: (LoadBalancer|NodePort)$' "$work/$entry"/*.yaml; then problem "$entry opens the Service to the outside"; fi
+}
+
+# The example's Secret is the one that the Deployment uses, under a name that changes with the content.
+check_mihomo_example() {
+	local secret
+	secret=$(sed -n 's/^  name: //p' "$(objects "$1" Secret)")
+	case $secret in
+	mihomo-gateway-providers-?*) ;;
+	*) problem "$1: Secret $secret is not mihomo-gateway-providers-HASH" ;;
+	esac
+	grep -qx "          secretName: $secret" "$work/$1"/apps_v1_deployment_mihomo-gateway.yaml ||
+		problem "$1: the Deployment does not use Secret $secret"
+}
+
 render config/default
 render deploy/operator
 for entry in config/default deploy/operator; do
@@ -107,8 +145,20 @@ for entry in config/default deploy/operator; do
 done
 check_images deploy/operator
 
+render deploy/gateway/mihomo
+render examples/mihomo
+for entry in deploy/gateway/mihomo examples/mihomo; do
+	require_kinds "$entry" ServiceAccount ConfigMap Deployment Service PodDisruptionBudget NetworkPolicy
+	check_hardened "$entry"
+	check_images "$entry"
+	check_mihomo "$entry"
+done
+# The nodes are secret and come from the administrator.
+forbid_kinds deploy/gateway/mihomo Secret
+check_mihomo_example examples/mihomo
+
 if [ "$problems" -gt 0 ]; then
 	printf 'render.sh: %d problems\n' "$problems" >&2
 	exit 1
 fi
-echo 'render.sh: config/default and deploy/operator render and keep the rules'
+echo 'render.sh: config/default, deploy/operator, deploy/gateway/mihomo and examples/mihomo render and keep the rules'

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	netv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,7 +42,7 @@ func sharedUIDs(t *testing.T) []types.UID {
 	t.Helper()
 	return []types.UID{
 		read[corev1.Namespace](t, "", sharedNamespace).UID,
-		read[corev1.ConfigMap](t, sharedNamespace, "mihomo-gateway").UID,
+		read[netv1.NetworkPolicy](t, sharedNamespace, "mihomo-gateway").UID,
 		read[corev1.Service](t, sharedNamespace, "mihomo-gateway").UID,
 		read[appsv1.Deployment](t, sharedNamespace, "mihomo-gateway").UID,
 	}
