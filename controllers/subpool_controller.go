@@ -73,8 +73,8 @@ type SubPoolReconciler struct {
 
 	engine      *apply.Engine
 	credentials *credentialWatches
+	statuses    writtenStatuses
 	gatewayAPI  *gatewayAPI
-	written     *writtenStatuses
 }
 
 // Reconcile brings one pool closer to its spec and says in status how far it got.
@@ -83,11 +83,11 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if err := r.Get(ctx, request.NamespacedName, pool); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.credentials.stop(request.Name)
-			r.written.forget(request.Name)
+			r.statuses.forget(request.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.written.bringUpToDate(pool)
+	r.statuses.catchUp(pool)
 	if !pool.DeletionTimestamp.IsZero() {
 		return r.reconcileDelete(ctx, pool)
 	}
@@ -140,7 +140,6 @@ func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		gatewayv1.GroupName: gatewayapplyconfiguration.NewTypeConverter(r.Scheme()),
 	})
 	r.credentials = newCredentialWatches(secrets)
-	r.written = newWrittenStatuses()
 	if err := mgr.Add(r.credentials); err != nil {
 		return err
 	}

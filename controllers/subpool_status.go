@@ -170,11 +170,11 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	if err != nil {
 		return err
 	}
-	answer := pool.DeepCopy()
-	if err := r.Status().Patch(ctx, answer, patch, client.FieldOwner(statusOwner)); err != nil {
+	written := pool.DeepCopy()
+	if err := r.Status().Patch(ctx, written, patch, client.FieldOwner(statusOwner)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.written.remember(answer)
+	r.statuses.remember(written)
 	r.tell(ctx, pool, status)
 	return nil
 }

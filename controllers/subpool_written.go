@@ -8,44 +8,43 @@ import (
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 )
 
-// writtenStatuses remember what this process wrote until the cache shows it. A pass that began in between would take the
-// status of before for the one in force: it would leave a status alone that has to be written back, and tell of a change
-// that is none.
+// writtenStatuses remembers the SubPools whose status this process has written and the cache may not have yet. A pass that
+// follows at once would take the status before for the current one, find that it fits again, and leave the one between
+// standing until the next look, minutes later. The zero value is ready to use.
 type writtenStatuses struct {
-	mu     sync.Mutex
-	latest map[string]*v1alpha1.SubPool // by pool id; as the API server answered
+	mu   sync.Mutex
+	last map[string]*v1alpha1.SubPool // by pool id
 }
 
-func newWrittenStatuses() *writtenStatuses {
-	return &writtenStatuses{latest: map[string]*v1alpha1.SubPool{}}
-}
-
-// remember keeps the answer to a write.
-func (w *writtenStatuses) remember(pool *v1alpha1.SubPool) {
+// remember takes what the API server answered to a write.
+func (w *writtenStatuses) remember(answer *v1alpha1.SubPool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.latest[pool.Name] = pool
+	if w.last == nil {
+		w.last = map[string]*v1alpha1.SubPool{}
+	}
+	w.last[answer.Name] = answer
 }
 
-// forget is for a pool that is gone.
+// catchUp gives a SubPool from the cache the status that this process has written since, if there is one.
+func (w *writtenStatuses) catchUp(cached *v1alpha1.SubPool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	written := w.last[cached.Name]
+	if written == nil {
+		return
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
+	if err != nil || order >= 0 || cached.UID != written.UID {
+		delete(w.last, cached.Name)
+		return
+	}
+	written.Status.DeepCopyInto(&cached.Status)
+}
+
+// forget is for a pool that does not exist any more.
 func (w *writtenStatuses) forget(poolID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.latest, poolID)
-}
-
-// bringUpToDate gives a SubPool from the cache the status that was written last, if the cache does not have it yet.
-func (w *writtenStatuses) bringUpToDate(pool *v1alpha1.SubPool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	latest, found := w.latest[pool.Name]
-	if !found {
-		return
-	}
-	order, err := resourceversion.CompareResourceVersion(pool.ResourceVersion, latest.ResourceVersion)
-	if err != nil || order >= 0 || pool.UID != latest.UID {
-		delete(w.latest, pool.Name)
-		return
-	}
-	latest.Status.DeepCopyInto(&pool.Status)
+	delete(w.last, poolID)
 }

@@ -10,35 +10,33 @@ import (
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 )
 
-// TestSTA03StaleCache: a pass that begins before the cache shows the last status compares with that status all the same.
-func TestSTA03StaleCache(t *testing.T) {
-	version := func(uid types.UID, version, hostname string) *v1alpha1.SubPool {
+// STA-03: a status that the cache does not have yet counts, and one that it does have counts more.
+func TestWrittenStatuses(t *testing.T) {
+	version := func(uid types.UID, resourceVersion, namespace string) *v1alpha1.SubPool {
 		return &v1alpha1.SubPool{
-			ObjectMeta: metav1.ObjectMeta{Name: "demo-pool", UID: uid, ResourceVersion: version},
-			Status:     v1alpha1.SubPoolStatus{Hostname: hostname},
+			ObjectMeta: metav1.ObjectMeta{Name: "demo-pool", UID: uid, ResourceVersion: resourceVersion},
+			Status:     v1alpha1.SubPoolStatus{Namespace: namespace},
 		}
 	}
 	for name, c := range map[string]struct {
 		cached *v1alpha1.SubPool
 		want   string
 	}{
-		"cache is behind":                    {version("1", "9", "old"), "written"},
-		"cache shows it":                     {version("1", "10", "written"), "written"},
-		"somebody has written since":         {version("1", "11", "newer"), "newer"},
-		"another SubPool of the same name":   {version("2", "9", "other"), "other"},
-		"not comparable, so taken as it is":  {version("1", "x", "cached"), "cached"},
-		"another one, cached after deletion": {version("2", "12", "other"), "other"},
+		"cache is behind":       {version(poolUID, "9", "cached"), "written"},
+		"cache has it":          {version(poolUID, "10", "cached"), "cached"},
+		"cache has a newer one": {version(poolUID, "11", "cached"), "cached"},
+		"another SubPool":       {version("another-uid", "9", "cached"), "cached"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			written := newWrittenStatuses()
-			written.remember(version("1", "10", "written"))
-			written.bringUpToDate(c.cached)
-			require.Equal(t, c.want, c.cached.Status.Hostname)
-			require.Equal(t, c.want == "written" && c.cached.ResourceVersion == "9", len(written.latest) == 1, "kept only while it is needed")
+			var statuses writtenStatuses
+			statuses.remember(version(poolUID, "10", "written"))
+			statuses.catchUp(c.cached)
+			require.Equal(t, c.want, c.cached.Status.Namespace)
+			require.Equal(t, c.want == "written", len(statuses.last) == 1, "what is not needed any more is forgotten")
 		})
 	}
-	written := newWrittenStatuses()
-	written.remember(version("1", "10", "written"))
-	written.forget("demo-pool")
-	require.Empty(t, written.latest)
+	var statuses writtenStatuses
+	statuses.remember(version(poolUID, "10", "written"))
+	statuses.forget("demo-pool")
+	require.Empty(t, statuses.last)
 }

@@ -72,8 +72,8 @@ func TestGolden(t *testing.T) {
 		change func(*Input)
 		show   func(Input) []any
 	}{
-		"internal":     {func(*Input) {}, everything},
-		"suspended":    {func(in *Input) { in.Pool.Spec.Suspend = true }, workload},
+		"internal":  {func(*Input) {}, everything},
+		"suspended": {func(in *Input) { in.Pool.Spec.Suspend = true }, workload},
 		"gateway": {
 			func(in *Input) { in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway },
 			func(in Input) []any { return append(policies(in), Route(in, "")) },

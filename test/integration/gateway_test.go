@@ -183,7 +183,9 @@ func TestGW05LabelComesBack(t *testing.T) {
 		assert.Equal(c, route.Generation, now.Generation)
 		assert.Equal(c, route.UID, now.UID)
 	})
-	touches := operatorCalls(t, from, func(c harness.Call) bool { return c.Write() && c.About(pool.Name) && c.ObjectRef.Resource == "httproutes" })
+	touches := operatorCalls(t, from, func(c harness.Call) bool {
+		return c.Write() && c.About(pool.Name) && c.ObjectRef.Resource == "httproutes"
+	})
 	require.Len(t, touches, 2)
 	awaitReady(t, pool)
 }
