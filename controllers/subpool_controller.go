@@ -74,6 +74,7 @@ type SubPoolReconciler struct {
 	engine      *apply.Engine
 	credentials *credentialWatches
 	statuses    writtenStatuses
+	rollouts    rollouts
 	gatewayAPI  *gatewayAPI
 }
 
@@ -84,6 +85,7 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		if apierrors.IsNotFound(err) {
 			r.credentials.stop(request.Name)
 			r.statuses.forget(request.Name)
+			r.rollouts.finish(request.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

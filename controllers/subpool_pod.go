@@ -70,7 +70,7 @@ func assessPod(seen *observation) verdict {
 			return withLogs(problem, pod, status.Name)
 		}
 	}
-	if ready := podCondition(pod, corev1.PodReady); ready == nil || ready.Status != corev1.ConditionTrue {
+	if !podReady(pod) {
 		return notReady("Pod %s is starting", pod.Name)
 	}
 	return yes(v1alpha1.ReasonReplicaReady)
@@ -174,6 +174,14 @@ func ending(terminated *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("%s, exit code %d", terminated.Reason, terminated.ExitCode)
 }
 
+func podReady(pod *corev1.Pod) bool {
+	if pod == nil {
+		return false
+	}
+	ready := podCondition(pod, corev1.PodReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {
@@ -210,8 +218,7 @@ func stuck(workload *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	if workload == nil || pod == nil || !pod.DeletionTimestamp.IsZero() {
 		return false
 	}
-	ready := podCondition(pod, corev1.PodReady)
 	return workload.Status.ObservedGeneration >= workload.Generation &&
 		pod.Labels[appsv1.StatefulSetRevisionLabel] != workload.Status.UpdateRevision &&
-		(ready == nil || ready.Status != corev1.ConditionTrue)
+		!podReady(pod)
 }

@@ -49,6 +49,8 @@ type outcome struct {
 	workloadWritten bool
 	// policiesRestored are NetworkPolicies that somebody had removed or changed.
 	policiesRestored []string
+	// restartPending: the StatefulSet is left as it is until it is the pool's turn.
+	restartPending bool
 	// podReplaced is why this pass removed the Pod; empty if it did not.
 	podReplaced string
 	retryAfter  time.Duration
@@ -85,12 +87,20 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	in.Credentials = seen.credentials.UID
 	workload := subpool.Workload(in)
 	unpublishErr := r.unpublish(ctx, seen)
+	if r.mustWait(seen, in, workload) {
+		done.restartPending, done.retryAfter = true, wait.Jitter(turnDelay, 1)
+		done.err = errors.Join(unpublishErr, r.publish(ctx, seen, in, relabelled))
+		return done
+	}
 	writes, err := r.engine.Apply(ctx, seen.live, workload)
 	if err != nil {
 		done.err = errors.Join(unpublishErr, err)
 		return done
 	}
 	done.workloadWritten = len(writes) > 0
+	if !done.workloadWritten && settled(seen.workload, seen.pod) {
+		r.rollouts.finish(seen.pool.Name)
+	}
 	_, lastErr := r.engine.Apply(ctx, seen.live, last...)
 	publishErr := r.publish(ctx, seen, in, relabelled)
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/subpool"
@@ -37,6 +38,10 @@ func assessWorkload(seen *observation, done outcome) verdict {
 		if !seen.hasService(name) {
 			return no(v1alpha1.ReasonServiceMissing, "Service %s does not exist yet", name)
 		}
+	}
+	if done.restartPending {
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonRestartPending,
+			"Pod " + pod.Name + " is Ready; a new operator configuration or version changes it, and it is restarted when it is this pool's turn"}
 	}
 	return yes(v1alpha1.ReasonReplicaReady)
 }

@@ -168,6 +168,10 @@ const (
 	// ReasonReplicaReady: the runtime Pod is Ready on the current revision and both Services exist.
 	ReasonReplicaReady = "ReplicaReady"
 
+	// ReasonRestartPending: the runtime Pod is Ready, but of an older template. A new operator configuration or version
+	// changes it, and the pool waits for its turn to be restarted (runtime.maxRestarting).
+	ReasonRestartPending = "RestartPending"
+
 	// ReasonEndpointsReady: the shared Mihomo Service has at least one ready endpoint.
 	ReasonEndpointsReady = "EndpointsReady"
 

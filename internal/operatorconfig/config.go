@@ -136,6 +136,10 @@ type Runtime struct {
 	// MaxUnavailable of the pool's disruption budget: 1 lets a node be drained, 0 holds the drain up until the pool is
 	// suspended. Default 1.
 	MaxUnavailable *int32 `json:"maxUnavailable,omitempty"`
+
+	// MaxRestarting is how many Ready pools are restarted at a time when a new operator configuration or version changes
+	// their Pods. 0 holds all of them back until their own spec changes. Default 10.
+	MaxRestarting *int32 `json:"maxRestarting,omitempty"`
 }
 
 // Application changes the start of one application.

@@ -17,6 +17,10 @@ const cpaPreStopSleep = 10
 // one on a node that has just started may take much longer.
 const gateBudget = 60
 
+// maxRestarting keeps nodes, registries and volumes from a storm, and lets somebody who looks at the first pools that come
+// back stop the others.
+const maxRestarting = 10
+
 // defaultPaths are what CPA offers to clients: the APIs in the dialects of several providers, its health, and where
 // providers send a browser back to after a log-in.
 func defaultPaths() []string {
@@ -87,6 +91,9 @@ func (c *Config) setDefaults() {
 	c.StartGate.setDefaults()
 	if c.Runtime.MaxUnavailable == nil {
 		c.Runtime.MaxUnavailable = ptr.To[int32](1)
+	}
+	if c.Runtime.MaxRestarting == nil {
+		c.Runtime.MaxRestarting = ptr.To[int32](maxRestarting)
 	}
 	c.Runtime.CPA.setDefaults(defaultCPA())
 	c.Runtime.CPAManager.setDefaults(defaultCPAManager())

@@ -82,6 +82,7 @@ func TestParseRefusesAdditions(t *testing.T) {
 		"variable name":     {"runtime: {cpa: {env: {'1=2': x}}}", `runtime.cpa.env: "1=2"`},
 		"sleep too long":    {"runtime: {cpa: {preStopSleepSeconds: 25}}", "runtime.cpa.preStopSleepSeconds: must be between 0 and 20"},
 		"budget":            {"runtime: {maxUnavailable: 2}", "runtime.maxUnavailable: must be 1"},
+		"restarts":          {"runtime: {maxRestarting: -1}", "runtime.maxRestarting: must not be negative"},
 		"negative period":   {"runtime: {cpa: {probes: {livenessPeriodSeconds: -1}}}", "runtime.cpa.probes.livenessPeriodSeconds: must be between 1 and 3600"},
 		"endless start":     {"runtime: {cpa: {probes: {startupSeconds: 3601}}}", "runtime.cpa.probes.startupSeconds: must be between 1 and 3600"},
 		"sleep negative":    {"runtime: {cpaManager: {preStopSleepSeconds: -1}}", "runtime.cpaManager.preStopSleepSeconds: must be"},

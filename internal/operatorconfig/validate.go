@@ -75,6 +75,9 @@ func (c *Config) validate() error {
 	if most := *c.Runtime.MaxUnavailable; most < 0 || most > 1 {
 		bad("runtime.maxUnavailable", "must be 1 (a node can be drained) or 0 (a pool holds the drain up), is %d", most)
 	}
+	if most := *c.Runtime.MaxRestarting; most < 0 {
+		bad("runtime.maxRestarting", "must not be negative, is %d", most)
+	}
 	c.Runtime.CPA.validate("runtime.cpa", bad)
 	c.Runtime.CPAManager.validate("runtime.cpaManager", bad)
 	return errors.Join(errs...)

@@ -1,6 +1,9 @@
 package subpool
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -50,14 +54,22 @@ const (
 // annotationCredentials names the Secret, by UID, whose keys the Pod runs with.
 const annotationCredentials = "subrelay.example.com/credentials"
 
+// annotationTemplate, on the StatefulSet, identifies the Pod template: with another one the Pod is replaced.
+const annotationTemplate = "subrelay.example.com/template"
+
+// templateHashLength is how much of the template's SHA-256, in hex, identifies it.
+const templateHashLength = 16
+
 // Workload returns the runtime: the StatefulSet with its claim template.
 func Workload(in Input) *appsv1ac.StatefulSetApplyConfiguration {
 	replicas := int32(1)
 	if in.Pool.Spec.Suspend {
 		replicas = 0
 	}
+	template := podTemplate(in)
 	return appsv1ac.StatefulSet(RuntimeName, NamespaceName(in.Pool.Name)).
 		WithLabels(Labels(in.Pool)).
+		WithAnnotations(map[string]string{annotationTemplate: templateHash(template)}).
 		WithOwnerReferences(owner(in.Pool)).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(replicas).
@@ -65,14 +77,38 @@ func Workload(in Input) *appsv1ac.StatefulSetApplyConfiguration {
 			WithSelector(runtimeSelector(in.Pool)).
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
 				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
-			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(runtimeLabels(in.Pool)).
-				WithAnnotations(map[string]string{
-					"kubectl.kubernetes.io/default-container": CPAName,
-					annotationCredentials:                     string(in.Credentials),
-				}).
-				WithSpec(podSpec(in))).
+			WithTemplate(template).
 			WithVolumeClaimTemplates(claimTemplate(in)))
+}
+
+// Restarts tells whether the intent has another Pod template than the StatefulSet that exists. It does not know for one
+// that was written before there was this mark, and says yes.
+func Restarts(live *appsv1.StatefulSet, intent *appsv1ac.StatefulSetApplyConfiguration) bool {
+	return live.Annotations[annotationTemplate] != intent.Annotations[annotationTemplate]
+}
+
+// RunsWith tells whether the StatefulSet's Pod runs with the keys of this Secret.
+func RunsWith(live *appsv1.StatefulSet, credentials types.UID) bool {
+	return live.Spec.Template.Annotations[annotationCredentials] == string(credentials)
+}
+
+func podTemplate(in Input) *corev1ac.PodTemplateSpecApplyConfiguration {
+	return corev1ac.PodTemplateSpec().
+		WithLabels(runtimeLabels(in.Pool)).
+		WithAnnotations(map[string]string{
+			"kubectl.kubernetes.io/default-container": CPAName,
+			annotationCredentials:                     string(in.Credentials),
+		}).
+		WithSpec(podSpec(in))
+}
+
+func templateHash(template *corev1ac.PodTemplateSpecApplyConfiguration) string {
+	content, err := json.Marshal(template)
+	if err != nil {
+		panic(fmt.Errorf("a Pod template cannot be encoded: %w", err)) // it is made of strings and numbers
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])[:templateHashLength]
 }
 
 // claimTemplate cannot change once the StatefulSet exists: the size by the API's own rule, the storage
