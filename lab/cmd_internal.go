@@ -29,3 +29,13 @@ func newProbeKernelCommand() *cobra.Command {
 		RunE:   func(*cobra.Command, []string) error { return preflight.ProbeKernel() },
 	}
 }
+
+// newCellCommand runs a program in a cell; a lab's supervisor starts it.
+func newCellCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    supervise.CellVerb + " CELL",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(cmd *cobra.Command, args []string) error { return supervise.RunCell(cmd.Context(), args[0]) },
+	}
+}

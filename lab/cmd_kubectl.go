@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/example-org/subrelay-operator/lab/internal/node/kubectl"
 )
 
 func newKubectlCommand() *cobra.Command {
@@ -24,12 +25,11 @@ func newKubectlCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("lab %s does not run: start it with `lab up --name %s`: %w", folder.Name(), folder.Name(), err)
 		}
-		// Nothing of the user's own ~/.kube is read or written.
-		own := []string{"kubectl", "--kubeconfig=" + folder.Kubeconfig(), "--cache-dir=" + folder.Path("kubectl-cache")}
-		environment := append(os.Environ(), "KUBERC=off")
+		client := kubectl.Client{Program: record.Binaries["kubectl"], Kubeconfig: folder.Kubeconfig(), Cache: folder.KubectlCache()}
 		// Kubectl takes the place of this process, so signals, terminal and exit code are its own.
-		if err := syscall.Exec(record.Binaries["kubectl"], append(own, args...), environment); err != nil {
-			return fmt.Errorf("run %s: %w", record.Binaries["kubectl"], err)
+		arguments := append([]string{"kubectl"}, client.Arguments(args...)...)
+		if err := syscall.Exec(client.Program, arguments, client.Environment()); err != nil {
+			return fmt.Errorf("run %s: %w", client.Program, err)
 		}
 		return nil
 	}

@@ -34,7 +34,8 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newUpCommand(), newDownCommand(), newStatusCommand(), newLogsCommand(), newRestartCommand(),
 		newKubeconfigCommand(), newKubectlCommand(), newLoadCommand(), newImageCommand(), newBuildCommand(),
-		newSuperviseCommand(), newProbeKernelCommand(),
+		newGatewayCommand(),
+		newSuperviseCommand(), newCellCommand(), newProbeKernelCommand(),
 	)
 	return root
 }

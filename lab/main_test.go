@@ -69,3 +69,13 @@ func TestBadNamesAreRefusedByEveryCommand(t *testing.T) {
 		require.ErrorContains(t, command.Execute(), "is not usable", verb)
 	}
 }
+
+func TestLayoutsAreCheckedFirst(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	command := newRootCommand()
+	command.SetArgs([]string{"gateway", "up", "--layout", "elsewhere"})
+	require.ErrorContains(t, command.Execute(), "there are controller-namespace")
+	command = newRootCommand()
+	command.SetArgs([]string{"gateway", "up"})
+	require.ErrorContains(t, command.Execute(), "lab up --name default")
+}

@@ -100,6 +100,15 @@ func Components() []Component {
 			VersionVariables: []string{"main.VERSION"},
 		},
 		{
+			Name: "envoy-gateway", Version: "v1.9.1", Module: "github.com/envoyproxy/gateway",
+			Programs: []Program{
+				{Name: "envoy-gateway", Package: "github.com/envoyproxy/gateway/cmd/envoy-gateway"},
+				{Name: "egctl", Package: "github.com/envoyproxy/gateway/cmd/egctl"},
+				{Name: "gateway-crds", Package: "."},
+			},
+			VersionVariables: []string{"github.com/envoyproxy/gateway/internal/cmd/version.envoyGatewayVersion"},
+		},
+		{
 			Name:     "pause",
 			Programs: []Program{{Name: "pause", Package: "."}},
 		},

@@ -53,21 +53,17 @@ type Supervisor interface {
 	Restart(component string) error
 	// LoadImages imports an image archive.
 	LoadImages(ctx context.Context, archive io.Reader) error
+	// StartGateway runs the Envoy Gateway controller whose program is at a path on the host, instead of one that runs.
+	StartGateway(ctx context.Context, program string) error
+	// StopGateway ends that controller, if it runs.
+	StopGateway(ctx context.Context)
 }
 
 // Serve answers requests on the socket until ctx ends.
 func Serve(ctx context.Context, socket string, supervisor Supervisor) error {
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the old control socket: %w", err)
-	}
-	address, release, err := shortAddress(socket)
+	listener, err := Listen(socket)
 	if err != nil {
 		return err
-	}
-	defer release()
-	listener, err := net.Listen("unix", address)
-	if err != nil {
-		return fmt.Errorf("listen on the control socket: %w", err)
 	}
 	server := &http.Server{Handler: newHandler(supervisor), ReadHeaderTimeout: time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -75,6 +71,23 @@ func Serve(ctx context.Context, socket string, supervisor Supervisor) error {
 		return fmt.Errorf("serve the control socket: %w", err)
 	}
 	return nil
+}
+
+// Listen opens a Unix socket in place of one that a dead process left.
+func Listen(socket string) (net.Listener, error) {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old socket: %w", err)
+	}
+	address, release, err := shortAddress(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	listener, err := net.Listen("unix", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", socket, err)
+	}
+	return listener, nil
 }
 
 func newHandler(supervisor Supervisor) http.Handler {
@@ -94,6 +107,12 @@ func newHandler(supervisor Supervisor) http.Handler {
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		}
 	})
+	mux.HandleFunc("PUT /gateway", func(w http.ResponseWriter, r *http.Request) {
+		if err := supervisor.StartGateway(r.Context(), r.URL.Query().Get("program")); err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		}
+	})
+	mux.HandleFunc("DELETE /gateway", func(_ http.ResponseWriter, r *http.Request) { supervisor.StopGateway(r.Context()) })
 	return mux
 }
 
@@ -136,6 +155,18 @@ func (c *Client) Restart(ctx context.Context, component string) error {
 // LoadImages imports an image archive into the node.
 func (c *Client) LoadImages(ctx context.Context, archive io.Reader) error {
 	_, err := c.do(ctx, http.MethodPost, "/images", archive)
+	return err
+}
+
+// StartGateway asks to run the Envoy Gateway controller whose program is at a path on the host.
+func (c *Client) StartGateway(ctx context.Context, program string) error {
+	_, err := c.do(ctx, http.MethodPut, "/gateway?program="+url.QueryEscape(program), nil)
+	return err
+}
+
+// StopGateway asks to end the Envoy Gateway controller.
+func (c *Client) StopGateway(ctx context.Context) error {
+	_, err := c.do(ctx, http.MethodDelete, "/gateway", nil)
 	return err
 }
 

@@ -19,6 +19,7 @@ type fakeSupervisor struct {
 	status    Status
 	restarted string
 	loaded    string
+	gateway   string
 }
 
 func (f *fakeSupervisor) Status(context.Context) Status { return f.status }
@@ -39,6 +40,16 @@ func (f *fakeSupervisor) LoadImages(_ context.Context, archive io.Reader) error 
 	}
 	return err
 }
+
+func (f *fakeSupervisor) StartGateway(_ context.Context, program string) error {
+	if program == "/elsewhere" {
+		return errors.New("no program of the lab")
+	}
+	f.gateway = program
+	return nil
+}
+
+func (f *fakeSupervisor) StopGateway(context.Context) { f.gateway = "" }
 
 // serve returns a client of a supervisor that answers until the test ends, in a folder whose path
 // is longer than the address of a Unix socket may be.
@@ -91,4 +102,14 @@ func TestRoundTrip(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	_, err := NewClient(filepath.Join(t.TempDir(), "control.sock")).Status(t.Context())
 	require.ErrorContains(t, err, "ask the supervisor")
+}
+
+func TestGatewayIsStartedAndStopped(t *testing.T) {
+	supervisor := &fakeSupervisor{}
+	client := serve(t, supervisor)
+	require.NoError(t, client.StartGateway(t.Context(), "/cache/envoy gateway"))
+	require.Equal(t, "/cache/envoy gateway", supervisor.gateway)
+	require.ErrorContains(t, client.StartGateway(t.Context(), "/elsewhere"), "no program of the lab")
+	require.NoError(t, client.StopGateway(t.Context()))
+	require.Empty(t, supervisor.gateway)
 }

@@ -16,6 +16,9 @@ const (
 	// PodCIDR holds the addresses of Pods.
 	PodCIDR = "10.244.0.0/16"
 
+	// NodePort is the API server's port in the network of a full lab.
+	NodePort = 6443
+
 	// The first address of ServiceCIDR is the API server's Service.
 	serviceIP = "10.96.0.1"
 	issuer    = "https://kubernetes.default.svc.cluster.local"

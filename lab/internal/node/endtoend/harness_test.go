@@ -137,6 +137,14 @@ func (l *lab) tryKubectl(args ...string) error {
 	return err
 }
 
+// apply creates or changes objects.
+func (l *lab) apply(objects string) {
+	l.t.Helper()
+	file := filepath.Join(l.t.TempDir(), "objects.yaml")
+	require.NoError(l.t, os.WriteFile(file, []byte(objects), 0o600))
+	l.kubectl("apply", "--filename="+file)
+}
+
 // eventually waits until check returns no error.
 func (l *lab) eventually(check func() error) {
 	l.t.Helper()

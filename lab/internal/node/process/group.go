@@ -33,6 +33,8 @@ type Spec struct {
 	Args []string
 	// Env is added to the group's environment and overrides it.
 	Env []string
+	// Namespaces are the clone flags of the namespaces that the process gets of its own.
+	Namespaces uintptr
 }
 
 // State says what a component is doing.
@@ -128,6 +130,22 @@ func (g *Group) Restart(name string) error {
 	return nil
 }
 
+// Remove stops a component for good and forgets it; one that the group does not have is no error. It ends with SIGTERM,
+// and with SIGKILL when it is still there when ctx ends.
+func (g *Group) Remove(ctx context.Context, name string) {
+	g.mu.Lock()
+	index := slices.IndexFunc(g.components, func(c *component) bool { return c.spec.Name == name })
+	if index < 0 {
+		g.mu.Unlock()
+		return
+	}
+	c := g.components[index]
+	g.components = slices.Delete(g.components, index, index+1)
+	g.mu.Unlock()
+	c.terminate()
+	c.awaitStopped(ctx)
+}
+
 // Status describes the components in the order of their start.
 func (g *Group) Status() []Status {
 	g.mu.Lock()
@@ -145,16 +163,10 @@ func (g *Group) Stop(ctx context.Context) {
 	components := slices.Clone(g.components)
 	g.mu.Unlock()
 	for _, c := range components {
-		c.stop()
-		c.signal(syscall.SIGTERM)
+		c.terminate()
 	}
 	for _, c := range components {
-		select {
-		case <-c.stopped:
-		case <-ctx.Done():
-			c.signal(syscall.SIGKILL)
-			<-c.stopped
-		}
+		c.awaitStopped(ctx)
 	}
 }
 
@@ -208,7 +220,10 @@ func (g *Group) runOnce(ctx context.Context, c *component) (wanted bool, err err
 	cmd.Env = append(slices.Clone(g.env), c.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = g.inherit
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: c.spec.Namespaces}
+	if os.Geteuid() != 0 && c.spec.Namespaces != 0 {
+		becomeRootInside(cmd.SysProcAttr)
+	}
 	if err := g.start(ctx, c, cmd); err != nil {
 		_, _ = fmt.Fprintf(log, "lab: %v\n", err)
 		return false, err
@@ -226,6 +241,13 @@ func (g *Group) runOnce(ctx context.Context, c *component) (wanted bool, err err
 	case <-ctx.Done():
 		return true, <-exited
 	}
+}
+
+// becomeRootInside adds a user namespace: in one of their own, ordinary users may make namespaces of the other kinds.
+func becomeRootInside(attributes *syscall.SysProcAttr) {
+	attributes.Cloneflags |= syscall.CLONE_NEWUSER
+	attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+	attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 }
 
 func (g *Group) start(ctx context.Context, c *component, cmd *exec.Cmd) error {
@@ -246,6 +268,22 @@ func (g *Group) start(ctx context.Context, c *component, cmd *exec.Cmd) error {
 		done <- err
 	}
 	return <-done
+}
+
+// terminate asks the component to end and lets nobody start it again.
+func (c *component) terminate() {
+	c.stop()
+	c.signal(syscall.SIGTERM)
+}
+
+// awaitStopped returns when the component has ended, which it must when ctx ends.
+func (c *component) awaitStopped(ctx context.Context) {
+	select {
+	case <-c.stopped:
+	case <-ctx.Done():
+		c.signal(syscall.SIGKILL)
+		<-c.stopped
+	}
 }
 
 func (c *component) signal(signal os.Signal) {

@@ -111,3 +111,19 @@ func TestInheritedFilesStayOpen(t *testing.T) {
 	require.Equal(t, "inherited\n", string(line))
 	require.NoError(t, writer.Close())
 }
+
+func TestARemovedComponentEndsAndIsForgotten(t *testing.T) {
+	group, logs := newGroup(t)
+	group.Start(shell("steady", "sleep 600"))
+	group.Start(shell("stubborn", "trap '' TERM; echo deaf; sleep 600 & while :; do wait; done"))
+	require.Eventually(t, func() bool {
+		log, err := os.ReadFile(filepath.Join(logs, "stubborn.log"))
+		return err == nil && len(log) > 0
+	}, 10*time.Second, 5*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	group.Remove(ctx, "stubborn")
+	group.Remove(ctx, "never started")
+	require.Len(t, group.Status(), 1)
+	require.Equal(t, "steady", group.Status()[0].Name)
+}

@@ -21,12 +21,8 @@ const (
 
 // startNetwork brings up loopback, the node's interface, the default route and forwarding.
 func startNetwork() error {
-	loopback, err := netlink.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("find the loopback interface: %w", err)
-	}
-	if err := netlink.LinkSetUp(loopback); err != nil {
-		return fmt.Errorf("bring up the loopback interface: %w", err)
+	if err := startLoopback(); err != nil {
+		return err
 	}
 	// A bridge, because not every kernel has dummy interfaces.
 	node := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: nodeInterface}}
@@ -47,6 +43,17 @@ func startNetwork() error {
 	// A setting of the network namespace, not of the host.
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return fmt.Errorf("switch on forwarding: %w", err)
+	}
+	return nil
+}
+
+func startLoopback() error {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find the loopback interface: %w", err)
+	}
+	if err := netlink.LinkSetUp(loopback); err != nil {
+		return fmt.Errorf("bring up the loopback interface: %w", err)
 	}
 	return nil
 }

@@ -121,6 +121,15 @@ func (f Folder) Images() string { return f.Path("images") }
 // Socket is where the supervisor answers.
 func (f Folder) Socket() string { return f.Path("control.sock") }
 
+// APISocket is where a lab without a node offers its API server to programs in networks of their own.
+func (f Folder) APISocket() string { return f.Path("api.sock") }
+
+// Gateway is the folder of the Envoy Gateway controller's files.
+func (f Folder) Gateway() string { return f.Path("gateway") }
+
+// KubectlCache is for what kubectl remembers of the cluster.
+func (f Folder) KubectlCache() string { return f.Path("kubectl-cache") }
+
 // Exists reports whether a lab of this name has left any state.
 func (f Folder) Exists() bool {
 	_, err := os.Lstat(f.path)

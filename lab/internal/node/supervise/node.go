@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/example-org/subrelay-operator/lab/internal/node/addons"
 	"github.com/example-org/subrelay-operator/lab/internal/node/cgroup"
 	"github.com/example-org/subrelay-operator/lab/internal/node/controlplane"
+	"github.com/example-org/subrelay-operator/lab/internal/node/kubectl"
 	"github.com/example-org/subrelay-operator/lab/internal/node/poll"
 	"github.com/example-org/subrelay-operator/lab/internal/node/process"
 	"github.com/example-org/subrelay-operator/lab/internal/node/sandbox"
@@ -29,7 +31,6 @@ const (
 	// pool asks for 2.4, and what really runs in a lab is idle most of the time.
 	minimumCPUs = 4
 
-	apiPort  = 6443
 	etcdPort = 2379
 )
 
@@ -39,6 +40,8 @@ type node struct {
 	plane  controlplane.Config
 	// images is the folder of the archives that are imported before the first Pod.
 	images string
+	// cache is where the lab's programs are on the host.
+	cache string
 }
 
 // runNode supervises a full lab. The calling process is in namespaces made for it.
@@ -71,7 +74,8 @@ func runNode(ctx context.Context, folder state.Folder, record state.Record, list
 	if s.api, err = newAPI(n.plane); err != nil {
 		return err
 	}
-	go forward(ctx, listener, net.JoinHostPort("127.0.0.1", strconv.Itoa(apiPort)))
+	s.gateway = func(program string) (process.Spec, error) { return n.gatewayController(folder, program) }
+	go forward(ctx, listener, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(controlplane.NodePort)))
 	return s.serve(ctx, folder, s.bringUpNode)
 }
 
@@ -79,11 +83,10 @@ func runNode(ctx context.Context, folder state.Folder, record state.Record, list
 func newNode(folder state.Folder, record state.Record, tree cgroup.Tree) (*node, error) {
 	binaries := make(map[string]string, len(record.Binaries))
 	for name, path := range record.Binaries {
-		relative, err := filepath.Rel(record.Cache, path)
-		if err != nil || !filepath.IsLocal(relative) {
-			return nil, fmt.Errorf("program %s lies outside of the cache %s", path, record.Cache)
+		var err error
+		if binaries[name], err = insidePath(record.Cache, path); err != nil {
+			return nil, err
 		}
-		binaries[name] = filepath.Join(sandbox.CachePath, relative)
 	}
 	binary := func(name string) string { return binaries[name] }
 	plane := controlplane.Config{
@@ -93,7 +96,7 @@ func newNode(folder state.Folder, record state.Record, tree cgroup.Tree) (*node,
 		Binary:           binary,
 		BindAddress:      "0.0.0.0",
 		AdvertiseAddress: sandbox.NodeIP,
-		Port:             apiPort,
+		Port:             controlplane.NodePort,
 		EtcdPort:         etcdPort,
 		HostKubeconfig:   folder.Kubeconfig(),
 		HostPort:         record.Port,
@@ -102,7 +105,7 @@ func newNode(folder state.Folder, record state.Record, tree cgroup.Tree) (*node,
 	if err := plane.Prepare(worker.Users()); err != nil {
 		return nil, err
 	}
-	n := &node{plane: plane, images: folder.Images(), config: worker.Config{
+	n := &node{plane: plane, images: folder.Images(), cache: record.Cache, config: worker.Config{
 		Folder:      folder.Path("node"),
 		Credentials: plane.File,
 		Binary:      binary,
@@ -110,6 +113,16 @@ func newNode(folder state.Folder, record state.Record, tree cgroup.Tree) (*node,
 		Snapshotter: worker.ChooseSnapshotter("/var/tmp"),
 	}}
 	return n, n.config.Prepare()
+}
+
+// insidePath returns where a program of the cache, by its path on the host, is inside of the sandbox.
+func insidePath(cache, program string) (string, error) {
+	relative, err := filepath.Rel(cache, program)
+	if err != nil || !filepath.IsLocal(relative) {
+		return "", fmt.Errorf("program %s lies outside of the cache %s that the lab was started with: "+
+			"give this command the same XDG_CACHE_HOME", program, cache)
+	}
+	return filepath.Join(sandbox.CachePath, relative), nil
 }
 
 // bringUpNode starts everything in the order in which the parts need each other.
@@ -212,10 +225,16 @@ func (n *node) importImages(ctx context.Context, archive io.Reader) error {
 }
 
 func (n *node) ctr(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
-	return run(ctx, stdin, n.config.Binary("ctr"), append([]string{"--address=" + worker.ContainerdSocket}, args...)...)
+	cmd := exec.CommandContext(ctx, n.config.Binary("ctr"), append([]string{"--address=" + worker.ContainerdSocket}, args...)...)
+	cmd.Stdin = stdin
+	return kubectl.Output(cmd)
 }
 
 func (n *node) kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
-	kubeconfig := "--kubeconfig=" + n.plane.File(controlplane.AdminFile+".kubeconfig")
-	return run(ctx, stdin, n.config.Binary("kubectl"), append([]string{kubeconfig}, args...)...)
+	client := kubectl.Client{
+		Program:    n.config.Binary("kubectl"),
+		Kubeconfig: n.plane.File(controlplane.AdminFile + ".kubeconfig"),
+		Cache:      "/tmp/kubectl-cache",
+	}
+	return client.Run(ctx, stdin, args...)
 }

@@ -3,16 +3,12 @@
 package supervise
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/example-org/subrelay-operator/lab/internal/node/control"
@@ -63,6 +59,8 @@ type supervisor struct {
 	api        *api
 	// node is nil in a lab without a node.
 	node *node
+	// gateway says how to run the Envoy Gateway controller whose program is at a path on the host.
+	gateway func(program string) (process.Spec, error)
 }
 
 // serve brings the lab up and answers commands until ctx ends, then stops the components. What
@@ -154,6 +152,9 @@ func runControlPlane(ctx context.Context, folder state.Folder, record state.Reco
 	if s.api, err = newAPI(plane); err != nil {
 		return err
 	}
+	if s.gateway, err = openCells(ctx, folder, record.Port); err != nil {
+		return err
+	}
 	return s.serve(ctx, folder, func(ctx context.Context) error {
 		return s.steps.run("control plane", func() error { return s.startControlPlane(ctx, plane) })
 	})
@@ -162,18 +163,6 @@ func runControlPlane(ctx context.Context, folder state.Folder, record state.Reco
 // environment is what the components get to see: nothing of the user who started the lab.
 func environment(home string) []string {
 	return []string{"PATH=" + process.SystemPath, "HOME=" + home}
-}
-
-// run executes a program to its end. The error holds the program's last words.
-func run(ctx context.Context, stdin io.Reader, path string, args ...string) (string, error) {
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		said := strings.TrimSpace(stderr.String())
-		return "", fmt.Errorf("%s: %w: %s", filepath.Base(path), err, said[strings.LastIndexByte(said, '\n')+1:])
-	}
-	return stdout.String(), nil
 }
 
 // listenerOf turns an inherited descriptor into the listener that it is.

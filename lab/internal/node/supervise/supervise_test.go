@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ func TestForwardPassesBothWaysAndEndsEachOnItsOwn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		forward(ctx, outside, inside.Addr().String())
+		forward(ctx, outside, "tcp", inside.Addr().String())
 		close(ended)
 	}()
 
@@ -113,17 +114,40 @@ func TestForwardClosesWhenNobodyIsInside(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go forward(ctx, outside, closed.Addr().String())
+	go forward(ctx, outside, "tcp", closed.Addr().String())
 	connection, err := net.Dial("tcp", outside.Addr().String())
 	require.NoError(t, err)
 	answer, _ := io.ReadAll(connection)
 	require.Empty(t, answer)
 }
 
-func TestRunTellsAProgramsLastWords(t *testing.T) {
-	output, err := run(t.Context(), strings.NewReader("in"), "/bin/cat")
+func TestProgramsOfTheCacheAreSeenInside(t *testing.T) {
+	inside, err := insidePath("/home/somebody/cache", "/home/somebody/cache/components/etcd/v3/etcd")
 	require.NoError(t, err)
-	require.Equal(t, "in", output)
-	_, err = run(t.Context(), nil, "/bin/sh", "-c", "echo first >&2; echo last >&2; exit 3")
-	require.EqualError(t, err, "sh: exit status 3: last")
+	require.Equal(t, "/lab/cache/components/etcd/v3/etcd", inside)
+	_, err = insidePath("/home/somebody/cache", "/home/somebody/other/etcd")
+	require.ErrorContains(t, err, "XDG_CACHE_HOME")
+}
+
+func TestForwardReachesUnixSockets(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "inside.sock")
+	inside, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	defer func() { _ = inside.Close() }()
+	go func() {
+		if connection, err := inside.Accept(); err == nil {
+			_, _ = connection.Write([]byte("hello"))
+			_ = connection.Close()
+		}
+	}()
+	outside, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go forward(ctx, outside, "unix", socket)
+	connection, err := net.Dial("tcp", outside.Addr().String())
+	require.NoError(t, err)
+	answer, err := io.ReadAll(connection)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(answer))
 }
