@@ -49,7 +49,7 @@ func TestConditionPageIsUpToDate(t *testing.T) {
 func TestVocabularyIsDocumentedUsedAndTested(t *testing.T) {
 	product := func(path string) bool { return !docs.IsTest(path) }
 	used := identifiers(t, product, "cmd", "controllers", "internal")
-	tested := identifiers(t, docs.IsTest, "cmd", "controllers", "internal", "test/integration", "test/e2e")
+	tested := identifiers(t, docs.IsTest, "cmd", "controllers", "internal", "test/integration", "test/clusterwide", "test/e2e")
 	require.NotEmpty(t, used)
 	require.NotEmpty(t, tested)
 	for _, group := range readVocabulary(t) {

@@ -61,6 +61,10 @@ func run(m *testing.M, lab *harness.Lab) (code int, err error) {
 	if err := cluster.StartKubelet(ctx); err != nil {
 		return 1, err
 	}
+	record, err := cluster.RecordStatuses(ctx)
+	if err != nil {
+		return 1, err
+	}
 	if cluster.operator, err = cluster.StartOperator(ctx); err != nil {
 		return 1, err
 	}
@@ -70,5 +74,8 @@ func run(m *testing.M, lab *harness.Lab) (code int, err error) {
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, cluster.operator.LogTail())
 	}
-	return code, checkRights(ctx)
+	if code == 0 && allTestsRun() {
+		err = checkVocabulary(ctx, record)
+	}
+	return code, errors.Join(err, checkRights(ctx))
 }
