@@ -160,6 +160,9 @@ func assessContainer(name string, status corev1.ContainerStatus, now time.Time) 
 			name, ending(last), status.Image)
 	case state.Running != nil && ptr.Deref(status.Started, false) && now.Sub(state.Running.StartedAt.Time) > probeGrace:
 		return no(v1alpha1.ReasonProbeFailing, "%s runs, but its readiness probe does not succeed", name)
+	case keepsEnding(status, now):
+		return no(v1alpha1.ReasonContainerCrashing, "%s is started again after it ended with %s; image %s",
+			name, ending(last), status.Image)
 	case state.Running != nil:
 		return notReady("%s is starting", name)
 	case state.Waiting == nil || waitsItsTurn(state.Waiting):
@@ -168,6 +171,14 @@ func assessContainer(name string, status corev1.ContainerStatus, now time.Time) 
 		return no(v1alpha1.ReasonContainerStartFailed, "%s cannot start: %s: %s; image %s",
 			name, state.Waiting.Reason, state.Waiting.Message, status.Image)
 	}
+}
+
+// keepsEnding: a container that has just been started, again and again, and never ran for long. That it is starting is no
+// news which the next end would take back.
+func keepsEnding(status corev1.ContainerStatus, now time.Time) bool {
+	running, last := status.State.Running, status.LastTerminationState.Terminated
+	return running != nil && now.Sub(running.StartedAt.Time) < crashPatience && status.RestartCount > 1 &&
+		last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < crashPatience
 }
 
 func ending(terminated *corev1.ContainerStateTerminated) string {

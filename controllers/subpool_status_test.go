@@ -59,6 +59,13 @@ func runningContainer(name string) corev1.ContainerStatus {
 	}
 }
 
+// startAgain makes a container one that was started again some time ago, after it had ended at once, and does not answer.
+func startAgain(status *corev1.ContainerStatus, restarts int32, at time.Time) {
+	status.Ready, status.Started, status.RestartCount = false, ptr.To(false), restarts
+	status.State.Running.StartedAt = metav1.NewTime(at)
+	status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1}}
+}
+
 func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
@@ -135,7 +142,11 @@ func TestRES03WorkloadSaysWhy(t *testing.T) {
 		"exit 0 is a failure too": {func(o *observation) {
 			*cpa(o) = corev1.ContainerStatus{Name: "cpa", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}
 		}, v1alpha1.ReasonContainerCrashing, "container cpa ended with Completed, exit code 0"},
-		"starting": {func(o *observation) { cpa(o).Ready, cpa(o).Started = false, ptr.To(false) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
+		"started once more in a loop": {func(o *observation) { startAgain(cpa(o), 3, o.now) },
+			v1alpha1.ReasonContainerCrashing, "container cpa is started again after it ended with Error, exit code 1"},
+		"started again after one end": {func(o *observation) { startAgain(cpa(o), 1, o.now) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
+		"started again some time ago": {func(o *observation) { startAgain(cpa(o), 3, o.now.Add(-time.Hour)) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
+		"starting":                    {func(o *observation) { cpa(o).Ready, cpa(o).Started = false, ptr.To(false) }, v1alpha1.ReasonWorkloadsNotReady, "container cpa is starting"},
 		"probe fails": {func(o *observation) {
 			cpa(o).Ready, cpa(o).State.Running.StartedAt = false, metav1.NewTime(o.now.Add(-time.Minute))
 		}, v1alpha1.ReasonProbeFailing, "its readiness probe does not succeed"},
