@@ -155,7 +155,8 @@ func assessGateway(seen *observation) verdict {
 	programmed := meta.FindStatusCondition(found.gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed))
 	switch {
 	case programmed == nil || programmed.ObservedGeneration < found.gateway.Generation:
-		return no(v1alpha1.ReasonGatewayNotProgrammed, "no controller has judged Gateway %s/%s as it is now: does one run for GatewayClass %s?",
+		return no(v1alpha1.ReasonGatewayNotProgrammed,
+			"no controller has judged Gateway %s/%s as it is now: does one run for GatewayClass %s?",
 			config.Namespace, config.Name, found.class.Name)
 	case programmed.Status == metav1.ConditionTrue:
 		return yes(v1alpha1.ReasonRouteProgrammed)
@@ -164,7 +165,8 @@ func assessGateway(seen *observation) verdict {
 			config.Namespace, config.Name, programmed.Reason, programmed.Message)
 	case !config.TolerateMissingAddress:
 		return no(v1alpha1.ReasonGatewayAddressMissing, "no address is assigned to Gateway %s/%s: %s; "+
-			"without load balancers, set gateway.tolerateMissingAddress in the operator configuration", config.Namespace, config.Name, programmed.Message)
+			"without load balancers, set gateway.tolerateMissingAddress in the operator configuration",
+			config.Namespace, config.Name, programmed.Message)
 	default:
 		return assessListener(found.gateway, config)
 	}
@@ -173,7 +175,8 @@ func assessGateway(seen *observation) verdict {
 // assessListener is for a Gateway that has no address: its listener must then be programmed itself.
 func assessListener(gateway *gatewayv1.Gateway, config operatorconfig.Gateway) verdict {
 	for _, listener := range gateway.Status.Listeners {
-		if string(listener.Name) == config.SectionName && meta.IsStatusConditionTrue(listener.Conditions, string(gatewayv1.ListenerConditionProgrammed)) {
+		if string(listener.Name) == config.SectionName &&
+			meta.IsStatusConditionTrue(listener.Conditions, string(gatewayv1.ListenerConditionProgrammed)) {
 			return yes(v1alpha1.ReasonRouteProgrammed)
 		}
 	}

@@ -40,8 +40,8 @@ func assessWorkload(seen *observation, done outcome) verdict {
 		}
 	}
 	if done.restartPending {
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonRestartPending,
-			"Pod " + pod.Name + " is Ready; a new operator configuration or version changes it, and it is restarted when it is this pool's turn"}
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonRestartPending, "Pod " + pod.Name + " is Ready; " +
+			"a new operator configuration or version changes it, and it is restarted when it is this pool's turn"}
 	}
 	return yes(v1alpha1.ReasonReplicaReady)
 }

@@ -26,7 +26,7 @@ func main() {
 		message = err.Error()
 	}
 	fmt.Println(message)
-	if writeErr := os.WriteFile(terminationLog, []byte(message), 0o600); writeErr != nil {
+	if writeErr := os.WriteFile(terminationLog, []byte(message), 0o600); writeErr != nil { //nolint:gosec // a constant path
 		fmt.Fprintln(os.Stderr, "cannot leave a message for the Pod's status:", writeErr)
 	}
 	if err != nil {

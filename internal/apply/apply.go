@@ -43,11 +43,11 @@ type Live map[Key]client.Object
 type Cause string
 
 const (
-	// Missing: the object was not there.
+	// Missing means that the object was not there.
 	Missing Cause = "Missing"
-	// Outdated: the intent differs from the one applied last.
+	// Outdated means that the intent differs from the one applied last.
 	Outdated Cause = "Outdated"
-	// Edited: somebody else changed what the intent says.
+	// Edited means that somebody else changed what the intent says.
 	Edited Cause = "Edited"
 )
 

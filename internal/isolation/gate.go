@@ -56,9 +56,12 @@ func (g *Gate) Wait(ctx context.Context) (string, error) {
 	defer cancel()
 	var reachable []string // by the newest round that was let through
 	for refusals := 0; ; {
-		if accepted := g.reachable(ctx); len(accepted) > 0 {
+		accepted := g.reachable(ctx)
+		refusals++
+		if len(accepted) > 0 {
 			reachable, refusals = accepted, 0
-		} else if refusals++; refusals == refusalsNeeded {
+		}
+		if refusals == refusalsNeeded {
 			break
 		}
 		if pause(ctx) != nil {

@@ -128,7 +128,8 @@ func (g *StartGate) validate(bad report) {
 		return
 	}
 	if g.Image == "" {
-		bad("startGate.image", "name the operator's image, or set startGate.enabled to false if the cluster does not enforce NetworkPolicies")
+		bad("startGate.image", "name the operator's image, "+
+			"or set startGate.enabled to false if the cluster does not enforce NetworkPolicies")
 	} else if named, err := reference.ParseNormalizedNamed(g.Image); err != nil || reference.IsNameOnly(named) {
 		bad("startGate.image", "%q is not an image with a tag or a digest", g.Image)
 	}

@@ -328,7 +328,7 @@ func TestGatewayVerdicts(t *testing.T) {
 	awaitOperator(t)
 	require.Empty(t, operatorWrites(t, from, pool.Name))
 	get(t, route)
-	require.True(t, ptr.Deref(route.Spec.Rules[0].Timeouts.Request, "") == "0s", "streaming answers are not cut")
+	require.Equal(t, gatewayv1.Duration("0s"), *route.Spec.Rules[0].Timeouts.Request, "streaming answers are not cut")
 }
 
 // TestGatewayGone: the shared Gateway or its class may be deleted and made again; the route stays.
