@@ -41,3 +41,7 @@ pack cpa-manager --busybox --workdir /app \
 
 build mihomo
 pack mihomo --file "$out/mihomo:/mihomo:0755" --entrypoint /mihomo
+
+# Envoy Gateway runs its proxies by the names of the programs, without a path.
+build edge
+pack edge --file "$out/edge:/usr/local/bin/envoy:0755" --file "$out/edge:/usr/local/bin/envoy-gateway:0755" --entrypoint envoy
