@@ -33,6 +33,9 @@ func TestSTO05FullVolume(t *testing.T) {
 	assert.Equal(t, http.StatusOK, cpa.get(t, "/v1/models", key(t, id, "cpa_client_key")).status, "cpa runs on")
 	awaitReady(t, id)
 
+	require.NoError(t, admin.Delete(t.Context(), readPod(t, id)))
+	awaitTrouble(t, id, v1alpha1.ReasonInitializationFailed, "initialize-manager", "exit code 1", "kubectl .*logs")
+
 	// New keys have to be written to the volume before anything may start.
 	require.NoError(t, admin.Delete(t.Context(), readCredentials(t, id)))
 	awaitTrouble(t, id, v1alpha1.ReasonInitializationFailed, "initialize-config", "exit code 1", "kubectl .*logs")
