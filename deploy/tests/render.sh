@@ -132,6 +132,44 @@ check_mihomo_example() {
 		problem "$1: the Deployment does not use Secret $secret"
 }
 
+# manifest ENTRY GROUP_VERSION KIND NAME names an object's file; the namespace stands in front when there are several.
+manifest() { find "$work/$1" -name "*$2_$3_$4.yaml"; }
+
+require_lines() {
+	local entry=$1 file=$2 line
+	shift 2
+	for line in "$@"; do
+		grep -qsE "^[ -]*$line\$" "$file" || problem "$entry: ${file##*/} lacks $line"
+	done
+}
+
+# The front door lets in routes of pools alone, and cuts no answer that takes long or is silent for long.
+check_gateway() {
+	local entry=$1 gateway policy
+	gateway=$(manifest "$entry" gateway.networking.k8s.io_v1 gateway subpool-edge)
+	require_lines "$entry" "$(manifest "$entry" gateway.networking.k8s.io_v1 gatewayclass subpool-envoy)" \
+		'controllerName: gateway.envoyproxy.io/gatewayclass-controller'
+	require_lines "$entry" "$gateway" 'namespace: subpool-gateway' 'gatewayClassName: subpool-envoy' 'name: http' 'port: 80' \
+		'from: Selector' 'subrelay.example.com/managed: "true"' 'kind: HTTPRoute'
+	if grep -q 'from: All' "$gateway"; then problem "$entry: Gateway subpool-edge lets in everybody's routes"; fi
+	for policy in backendtrafficpolicy clienttrafficpolicy; do
+		require_lines "$entry" "$(manifest "$entry" gateway.envoyproxy.io_v1alpha1 "$policy" subpool-edge)" \
+			'kind: Gateway' 'name: subpool-edge' 'streamIdleTimeout: 0s' 'tcpKeepalive:'
+	done
+	require_lines "$entry" "$(manifest "$entry" gateway.envoyproxy.io_v1alpha1 backendtrafficpolicy subpool-edge)" 'requestTimeout: 0s'
+	forbid_kinds "$entry" Secret SubPool CustomResourceDefinition ClusterRole
+}
+
+# With HTTPS, plain HTTP does nothing but redirect.
+check_https() {
+	local entry=$1 gateway
+	gateway=$(manifest "$entry" gateway.networking.k8s.io_v1 gateway subpool-edge)
+	require_lines "$entry" "$gateway" 'name: https' 'port: 443' 'protocol: HTTPS' 'mode: Terminate' 'name: subpool-edge-tls' 'from: Same'
+	if [ "$(grep -c 'from: Selector' "$gateway")" != 1 ]; then problem "$entry: pools' routes must fit one listener"; fi
+	require_lines "$entry" "$(manifest "$entry" gateway.networking.k8s.io_v1 httproute https-redirect)" \
+		'namespace: subpool-gateway' 'sectionName: http' 'scheme: https' 'statusCode: 301'
+}
+
 render config/default
 render deploy/operator
 for entry in config/default deploy/operator; do
@@ -157,8 +195,20 @@ done
 forbid_kinds deploy/gateway/mihomo Secret
 check_mihomo_example examples/mihomo
 
+render deploy/gateway
+render deploy/gateway-https
+for entry in deploy/gateway deploy/gateway-https; do
+	require_kinds "$entry" Namespace GatewayClass Gateway ClientTrafficPolicy BackendTrafficPolicy Deployment NetworkPolicy
+	check_gateway "$entry"
+	check_hardened "$entry"
+	check_images "$entry"
+done
+forbid_kinds deploy/gateway HTTPRoute
+check_https deploy/gateway-https
+
 if [ "$problems" -gt 0 ]; then
 	printf 'render.sh: %d problems\n' "$problems" >&2
 	exit 1
 fi
-echo 'render.sh: config/default, deploy/operator, deploy/gateway/mihomo and examples/mihomo render and keep the rules'
+echo 'render.sh: config/default, deploy/operator, deploy/gateway, deploy/gateway/mihomo, deploy/gateway-https and' \
+	'examples/mihomo render and keep the rules'
