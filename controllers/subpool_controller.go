@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayapplyconfiguration "sigs.k8s.io/gateway-api/applyconfiguration"
@@ -47,6 +48,9 @@ const (
 
 	// passTimeout ends a pass that hangs on a slow API server, so that its worker is free again.
 	passTimeout = time.Minute
+
+	// conflictDelay is how soon a pass that met a conflict is repeated, in case the other write brings no event.
+	conflictDelay = time.Second
 
 	// maxBackoff bounds the pause after repeated errors: a mended cause is noticed within it.
 	maxBackoff = 5 * time.Minute
@@ -78,8 +82,18 @@ type SubPoolReconciler struct {
 	gatewayAPI  *gatewayAPI
 }
 
-// Reconcile brings one pool closer to its spec and says in status how far it got.
+// Reconcile brings one pool closer to its spec and says in status how far it got. A pass that somebody else's write made
+// out of date is no error: that write is an event of its own.
 func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if apierrors.IsConflict(err) {
+		log.FromContext(ctx).V(1).Info("somebody else wrote first: looking again", "conflict", err.Error())
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return result, err
+}
+
+func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &v1alpha1.SubPool{}
 	if err := r.Get(ctx, request.NamespacedName, pool); err != nil {
 		if apierrors.IsNotFound(err) {
