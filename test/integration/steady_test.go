@@ -28,12 +28,21 @@ func stopOperator(t *testing.T) {
 	})
 }
 
-// runOperator starts the shared operator; flags are added to the usual ones.
+// runOperator starts the shared operator. With flags beside the usual ones it runs until the end of the test.
 func runOperator(t *testing.T, flags ...string) {
 	t.Helper()
 	fresh, err := cluster.StartOperator(background, flags...)
 	require.NoError(t, err)
 	cluster.operator = fresh
+	if len(flags) == 0 {
+		return
+	}
+	t.Cleanup(func() {
+		if cluster.operator == fresh {
+			assert.NoError(t, fresh.Stop())
+			runOperator(t)
+		}
+	})
 }
 
 // ROL-01: a pool that is as it should be is left alone, whatever its metadata does, also by a new operator process.
