@@ -1,6 +1,6 @@
 // Command edge stands in for Envoy in the data plane that Envoy Gateway makes: it takes Envoy's arguments, asks the real
 // controller for its configuration as Envoy does, over xDS, and follows the listeners, routes and endpoints that it gets.
-// Called envoy-gateway it stands in for the helper beside Envoy. ../README.md lists what it keeps and what it leaves out.
+// Called envoy-gateway it stands in for the sidecar beside Envoy. ../README.md lists what it keeps and what it leaves out.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	run := runEnvoy
 	if name == "envoy-gateway" {
-		run = runHelper
+		run = runSidecar
 	}
 	err := run(ctx, os.Args[1:], log)
 	stop()

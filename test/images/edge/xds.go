@@ -22,8 +22,8 @@ const retryDelay = time.Second
 func follow(ctx context.Context, connection grpc.ClientConnInterface, node *corev3.Node, changed func(*store), log *slog.Logger) {
 	known := newStore()
 	for ctx.Err() == nil {
-		s := session{node: node, store: known, changed: changed, log: log}
-		if err := s.run(ctx, connection); ctx.Err() == nil {
+		e := exchange{node: node, store: known, changed: changed, log: log}
+		if err := e.run(ctx, connection); ctx.Err() == nil {
 			log.Warn("the controller is out of reach, the last configuration stays in force", "error", err)
 		}
 		select {
@@ -33,8 +33,8 @@ func follow(ctx context.Context, connection grpc.ClientConnInterface, node *core
 	}
 }
 
-// session is one stream of changes from the controller.
-type session struct {
+// exchange is one stream of changes from the controller.
+type exchange struct {
 	node    *corev3.Node
 	store   *store
 	changed func(*store)
@@ -45,53 +45,53 @@ type session struct {
 	subscribed map[string]map[string]bool
 }
 
-func (s *session) run(ctx context.Context, connection grpc.ClientConnInterface) error {
+func (e *exchange) run(ctx context.Context, connection grpc.ClientConnInterface) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var err error
-	if s.stream, err = discoveryv3.NewAggregatedDiscoveryServiceClient(connection).DeltaAggregatedResources(ctx); err != nil {
+	if e.stream, err = discoveryv3.NewAggregatedDiscoveryServiceClient(connection).DeltaAggregatedResources(ctx); err != nil {
 		return err
 	}
-	s.subscribed = map[string]map[string]bool{}
+	e.subscribed = map[string]map[string]bool{}
 	// Without names these mean all resources of their type.
 	for _, kind := range []string{clusterType, listenerType} {
-		if err := s.subscribe(kind, nil); err != nil {
+		if err := e.subscribe(kind, nil); err != nil {
 			return err
 		}
 	}
 	for {
-		if err := s.subscribeToNamed(); err != nil {
+		if err := e.subscribeToNamed(); err != nil {
 			return err
 		}
-		response, err := s.stream.Recv()
+		response, err := e.stream.Recv()
 		if err != nil {
 			return err
 		}
-		if err := s.apply(response); err != nil {
+		if err := e.apply(response); err != nil {
 			return err
 		}
 	}
 }
 
 // apply takes over what the controller sent, all or nothing, and tells it which.
-func (s *session) apply(response *discoveryv3.DeltaDiscoveryResponse) error {
-	answer := &discoveryv3.DeltaDiscoveryRequest{Node: s.node, TypeUrl: response.GetTypeUrl(), ResponseNonce: response.GetNonce()}
-	if err := s.store.apply(response); err != nil {
-		s.log.Error("a configuration is refused", "type", response.GetTypeUrl(), "error", err)
+func (e *exchange) apply(response *discoveryv3.DeltaDiscoveryResponse) error {
+	answer := &discoveryv3.DeltaDiscoveryRequest{Node: e.node, TypeUrl: response.GetTypeUrl(), ResponseNonce: response.GetNonce()}
+	if err := e.store.apply(response); err != nil {
+		e.log.Error("a configuration is refused", "type", response.GetTypeUrl(), "error", err)
 		answer.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: err.Error()}
 	} else {
-		s.changed(s.store.snapshot())
+		e.changed(e.store.snapshot())
 	}
-	return s.stream.Send(answer)
+	return e.stream.Send(answer)
 }
 
 // subscribeToNamed asks for what the listeners and clusters refer to by name.
-func (s *session) subscribeToNamed() error {
-	for kind, names := range s.store.references() {
-		if maps.Equal(names, s.subscribed[kind]) {
+func (e *exchange) subscribeToNamed() error {
+	for kind, names := range e.store.references() {
+		if maps.Equal(names, e.subscribed[kind]) {
 			continue
 		}
-		if err := s.subscribe(kind, names); err != nil {
+		if err := e.subscribe(kind, names); err != nil {
 			return err
 		}
 	}
@@ -100,16 +100,16 @@ func (s *session) subscribeToNamed() error {
 
 // subscribe changes the names that the controller sends of one type. The first time on a stream it also tells what is
 // known from an earlier one, so that the controller says what has gone.
-func (s *session) subscribe(kind string, names map[string]bool) error {
-	before, again := s.subscribed[kind]
-	request := &discoveryv3.DeltaDiscoveryRequest{Node: s.node, TypeUrl: kind}
+func (e *exchange) subscribe(kind string, names map[string]bool) error {
+	before, again := e.subscribed[kind]
+	request := &discoveryv3.DeltaDiscoveryRequest{Node: e.node, TypeUrl: kind}
 	if !again {
-		request.InitialResourceVersions = s.store.versions(kind)
+		request.InitialResourceVersions = e.store.versions(kind)
 	}
 	request.ResourceNamesSubscribe = missing(names, before)
 	request.ResourceNamesUnsubscribe = missing(before, names)
-	s.subscribed[kind] = names
-	if err := s.stream.Send(request); err != nil {
+	e.subscribed[kind] = names
+	if err := e.stream.Send(request); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", kind, err)
 	}
 	return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/example-org/subrelay-operator/test/images/internal/process"
 )
 
-func TestHelperAnswersProbeAndHook(t *testing.T) {
+func TestSidecarAnswersProbeAndHook(t *testing.T) {
 	address := "127.0.0.1:" + strconv.Itoa(process.FreePort(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serveHelper(ctx, address, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- serveSidecar(ctx, address, slog.New(slog.DiscardHandler)) }()
 	for _, path := range []string{"/healthz", "/shutdown/ready"} {
 		require.Eventually(t, func() bool {
 			response, err := http.Get("http://" + address + path)
@@ -31,9 +31,9 @@ func TestHelperAnswersProbeAndHook(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestHelperHasTwoCommands(t *testing.T) {
-	require.NoError(t, runHelper(t.Context(), []string{"envoy", "shutdown", "--drain-timeout=60s"}, nil))
+func TestSidecarHasTwoCommands(t *testing.T) {
+	require.NoError(t, runSidecar(t.Context(), []string{"envoy", "shutdown", "--drain-timeout=60s"}, nil))
 	for _, arguments := range [][]string{nil, {"server"}, {"envoy", "dance"}} {
-		require.ErrorContains(t, runHelper(t.Context(), arguments, nil), "use `envoy shutdown-manager` or")
+		require.ErrorContains(t, runSidecar(t.Context(), arguments, nil), "use `envoy shutdown-manager` or")
 	}
 }

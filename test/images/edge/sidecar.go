@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// The helper's port, which the controller writes into the probes and hooks of every proxy's Pod.
-const helperPort = "19002"
+// The sidecar's port, which the controller writes into the probes and hooks of every proxy's Pod.
+const sidecarPort = "19002"
 
-// runHelper is `envoy-gateway envoy shutdown-manager`, the container beside Envoy, and `envoy-gateway envoy shutdown`, that
+// runSidecar is `envoy-gateway envoy shutdown-manager`, the container beside Envoy, and `envoy-gateway envoy shutdown`, that
 // container's hook. Envoy is to end when its connections have drained; the stand-in waits for none.
-func runHelper(ctx context.Context, arguments []string, log *slog.Logger) error {
+func runSidecar(ctx context.Context, arguments []string, log *slog.Logger) error {
 	switch {
 	case len(arguments) >= 2 && arguments[0] == "envoy" && arguments[1] == "shutdown":
 		return nil
 	case len(arguments) >= 2 && arguments[0] == "envoy" && arguments[1] == "shutdown-manager":
-		return serveHelper(ctx, net.JoinHostPort("", helperPort), log)
+		return serveSidecar(ctx, net.JoinHostPort("", sidecarPort), log)
 	default:
 		return fmt.Errorf("unknown command %q: use `envoy shutdown-manager` or `envoy shutdown`", arguments)
 	}
 }
 
-// serveHelper answers the kubelet's probe and Envoy's hook until ctx ends.
-func serveHelper(ctx context.Context, address string, log *slog.Logger) error {
+// serveSidecar answers the kubelet's probe and Envoy's hook until ctx ends.
+func serveSidecar(ctx context.Context, address string, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	ok := func(http.ResponseWriter, *http.Request) {}
 	mux.HandleFunc("/healthz", ok)
