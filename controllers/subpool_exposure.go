@@ -158,30 +158,33 @@ func assessGateway(seen *observation) verdict {
 		return no(v1alpha1.ReasonGatewayNotProgrammed,
 			"no controller has judged Gateway %s/%s as it is now: does one run for GatewayClass %s?",
 			config.Namespace, config.Name, found.class.Name)
-	case programmed.Status == metav1.ConditionTrue:
-		return yes(v1alpha1.ReasonRouteProgrammed)
-	case programmed.Reason != string(gatewayv1.GatewayReasonAddressNotAssigned):
+	case programmed.Status != metav1.ConditionTrue && programmed.Reason != string(gatewayv1.GatewayReasonAddressNotAssigned):
 		return no(v1alpha1.ReasonGatewayNotProgrammed, "Gateway %s/%s is not programmed: %s: %s",
 			config.Namespace, config.Name, programmed.Reason, programmed.Message)
-	case !config.TolerateMissingAddress:
+	case programmed.Status != metav1.ConditionTrue && !config.TolerateMissingAddress:
 		return no(v1alpha1.ReasonGatewayAddressMissing, "no address is assigned to Gateway %s/%s: %s; "+
 			"without load balancers, set gateway.tolerateMissingAddress in the operator configuration",
 			config.Namespace, config.Name, programmed.Message)
-	default:
-		return assessListener(found.gateway, config)
 	}
+	return assessListener(found.gateway, config)
 }
 
-// assessListener is for a Gateway that has no address: its listener must then be programmed itself.
+// assessListener: a Gateway counts as programmed although one of its listeners is not, for example for want of a
+// certificate.
 func assessListener(gateway *gatewayv1.Gateway, config operatorconfig.Gateway) verdict {
 	for _, listener := range gateway.Status.Listeners {
-		if string(listener.Name) == config.SectionName &&
-			meta.IsStatusConditionTrue(listener.Conditions, string(gatewayv1.ListenerConditionProgrammed)) {
+		if string(listener.Name) != config.SectionName {
+			continue
+		}
+		programmed := meta.FindStatusCondition(listener.Conditions, string(gatewayv1.ListenerConditionProgrammed))
+		if programmed == nil || programmed.Status == metav1.ConditionTrue {
 			return yes(v1alpha1.ReasonRouteProgrammed)
 		}
+		return no(v1alpha1.ReasonGatewayNotProgrammed, "listener %s of Gateway %s/%s is not programmed: %s: %s",
+			config.SectionName, config.Namespace, config.Name, programmed.Reason, programmed.Message)
 	}
-	return no(v1alpha1.ReasonGatewayNotProgrammed, "listener %s of Gateway %s/%s is not programmed",
-		config.SectionName, config.Namespace, config.Name)
+	return no(v1alpha1.ReasonGatewayNotProgrammed, "Gateway %s/%s has no listener %s: correct gateway.sectionName in the "+
+		"operator configuration, or the Gateway", config.Namespace, config.Name, config.SectionName)
 }
 
 // assessRoute counts only what the controller of our Gateway's class says of our listener and of the route as it is now.

@@ -28,7 +28,10 @@ func published(t *testing.T) *observation {
 		gateway: &gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Name: "subpool-edge", Namespace: "subpool-gateway", Generation: 4},
 			Spec:       gatewayv1.GatewaySpec{GatewayClassName: "subpool-envoy"},
-			Status:     gatewayv1.GatewayStatus{Conditions: []metav1.Condition{says("Programmed", "True", "Programmed", 4)}},
+			Status: gatewayv1.GatewayStatus{
+				Conditions: []metav1.Condition{says("Programmed", "True", "Programmed", 4)},
+				Listeners:  []gatewayv1.ListenerStatus{listener("https", "False"), listener("http", "True")},
+			},
 		},
 		route: &gatewayv1.HTTPRoute{
 			ObjectMeta: metav1.ObjectMeta{Name: "cpa", Namespace: "subpool-demo-pool", Generation: 2},
@@ -40,6 +43,10 @@ func published(t *testing.T) *observation {
 
 func says(kind string, status metav1.ConditionStatus, reason string, generation int64) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "because", ObservedGeneration: generation}
+}
+
+func listener(name gatewayv1.SectionName, programmed metav1.ConditionStatus) gatewayv1.ListenerStatus {
+	return gatewayv1.ListenerStatus{Name: name, Conditions: []metav1.Condition{says("Programmed", programmed, "Invalid", 4)}}
 }
 
 // accepted is the entry of a route's status that counts.
@@ -129,18 +136,18 @@ func TestExposure(t *testing.T) {
 		"GW-06 no address, tolerated, listener works": {func(o *observation) {
 			noAddress(o)
 			o.config.Config.Gateway.TolerateMissingAddress = true
-			o.exposure.gateway.Status.Listeners = []gatewayv1.ListenerStatus{
-				{Name: "https"}, {Name: "http", Conditions: []metav1.Condition{says("Programmed", "True", "Programmed", 4)}},
-			}
 		}, v1alpha1.ReasonRouteProgrammed, ""},
 		"GW-06 no address, tolerated, listener does not work": {func(o *observation) {
 			noAddress(o)
 			o.config.Config.Gateway.TolerateMissingAddress = true
-			o.exposure.gateway.Status.Listeners = []gatewayv1.ListenerStatus{
-				{Name: "http", Conditions: []metav1.Condition{says("Programmed", "False", "Invalid", 4)}},
-				{Name: "https", Conditions: []metav1.Condition{says("Programmed", "True", "Programmed", 4)}},
-			}
-		}, v1alpha1.ReasonGatewayNotProgrammed, "listener http"},
+			o.exposure.gateway.Status.Listeners = []gatewayv1.ListenerStatus{listener("http", "False"), listener("https", "True")}
+		}, v1alpha1.ReasonGatewayNotProgrammed, "listener http of Gateway subpool-gateway/subpool-edge is not programmed: Invalid: because"},
+		"listener without certificate": {func(o *observation) {
+			o.config.Config.Gateway.SectionName = "https"
+		}, v1alpha1.ReasonGatewayNotProgrammed, "listener https of Gateway subpool-gateway/subpool-edge is not programmed"},
+		"no such listener": {func(o *observation) {
+			o.config.Config.Gateway.SectionName = "tls"
+		}, v1alpha1.ReasonGatewayNotProgrammed, "has no listener tls"},
 		"GW-06 other reason is not tolerated": {func(o *observation) {
 			*programmed(o) = says("Programmed", "False", "NoResources", 4)
 			o.config.Config.Gateway.TolerateMissingAddress = true

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -51,6 +52,12 @@ func programGateway(t *testing.T, ok bool, reason gatewayv1.GatewayConditionReas
 	_, gateway := harness.SharedGateway()
 	eventually(t, readyBudget, func(c *assert.CollectT) {
 		get(c, gateway)
+		gateway.Status.Listeners = []gatewayv1.ListenerStatus{{
+			Name: harness.GatewaySection, SupportedKinds: []gatewayv1.RouteGroupKind{},
+			Conditions: []metav1.Condition{
+				harness.Judged(gateway, string(gatewayv1.ListenerConditionProgrammed), true, string(gatewayv1.ListenerReasonProgrammed)),
+			},
+		}}
 		meta.SetStatusCondition(&gateway.Status.Conditions, harness.Judged(gateway, string(gatewayv1.GatewayConditionProgrammed), ok, string(reason)))
 		require.NoError(c, cluster.Admin.Status().Update(background, gateway))
 	})
@@ -136,6 +143,12 @@ func TestGW03GatewayAPIComesAndGoes(t *testing.T) {
 	// The definitions go while routes are there, and with them the routes.
 	require.NoError(t, cluster.Admin.Delete(t.Context(), served))
 	awaitMissing("HTTPRoute")
+	eventually(t, readyBudget, func(c *assert.CollectT) {
+		// The API server may miss a definition that was changed at the moment of its deletion; another change wakes it.
+		touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.org/touched":"`+rand.String(5)+`"}}}`))
+		require.NoError(c, client.IgnoreNotFound(cluster.Admin.Patch(background, served, touch)))
+		requireGone(c, served)
+	})
 	require.NoError(t, cluster.Admin.Delete(t.Context(), public))
 	awaitGone(t, goneBudget, public)
 	awaitReady(t, internal)
@@ -320,9 +333,7 @@ func TestGatewayVerdicts(t *testing.T) {
 	_, gateway := harness.SharedGateway()
 	for count := range int32(10) {
 		get(t, gateway)
-		gateway.Status.Listeners = []gatewayv1.ListenerStatus{{
-			Name: harness.GatewaySection, AttachedRoutes: count, SupportedKinds: []gatewayv1.RouteGroupKind{}, Conditions: []metav1.Condition{},
-		}}
+		gateway.Status.Listeners[0].AttachedRoutes = count
 		require.NoError(t, cluster.Admin.Status().Update(t.Context(), gateway))
 	}
 	awaitOperator(t)
