@@ -16,7 +16,7 @@ import (
 const controllerName = gatewayv1.GatewayController("gateway.envoyproxy.io/gatewayclass-controller")
 
 // published is a running pool whose route works.
-func published(t *testing.T) *observation {
+func published(t testing.TB) *observation {
 	t.Helper()
 	seen := running(t)
 	seen.pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway

@@ -21,7 +21,7 @@ import (
 
 const poolUID = "0d9c7b1e-0000-4000-8000-000000000001"
 
-func load(t *testing.T, path string, into any) {
+func load(t testing.TB, path string, into any) {
 	t.Helper()
 	document, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func load(t *testing.T, path string, into any) {
 
 // healthy is what a pass sees of the shipped example with the shipped configuration before anything was made,
 // but for the proxy, which is ready.
-func healthy(t *testing.T) *observation {
+func healthy(t testing.TB) *observation {
 	t.Helper()
 	pool, manifest := &v1alpha1.SubPool{}, &corev1.ConfigMap{}
 	load(t, "../examples/subpool-internal.yaml", pool)

@@ -24,7 +24,7 @@ import (
 )
 
 // running adds to a healthy observation what the cluster has of a pool that runs.
-func running(t *testing.T) *observation {
+func running(t testing.TB) *observation {
 	t.Helper()
 	seen := healthy(t)
 	seen.workload = &appsv1.StatefulSet{

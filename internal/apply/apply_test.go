@@ -25,7 +25,7 @@ func serviceIntent(selector string) *corev1ac.ServiceApplyConfiguration {
 }
 
 // liveService is the same Service as a server has it: defaults filled in, other people's metadata beside ours.
-func liveService(t *testing.T) *corev1.Service {
+func liveService(t testing.TB) *corev1.Service {
 	intent, err := newIntent(serviceIntent("cpa"))
 	require.NoError(t, err)
 	return &corev1.Service{

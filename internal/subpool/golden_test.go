@@ -23,7 +23,7 @@ import (
 var updateGolden = os.Getenv("UPDATE_GOLDEN") != ""
 
 // examplePool is the shipped example as the API server would hand it out.
-func examplePool(t *testing.T) *v1alpha1.SubPool {
+func examplePool(t testing.TB) *v1alpha1.SubPool {
 	t.Helper()
 	document, err := os.ReadFile("../../examples/subpool-internal.yaml")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func examplePool(t *testing.T) *v1alpha1.SubPool {
 }
 
 // shippedConfig is the operator configuration that config/default installs.
-func shippedConfig(t *testing.T) *operatorconfig.Config {
+func shippedConfig(t testing.TB) *operatorconfig.Config {
 	t.Helper()
 	document, err := os.ReadFile("../../config/default/operator-config.yaml")
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func shippedConfig(t *testing.T) *operatorconfig.Config {
 	return config
 }
 
-func exampleInput(t *testing.T) Input {
+func exampleInput(t testing.TB) Input {
 	return Input{
 		Pool:        examplePool(t),
 		Config:      shippedConfig(t),
