@@ -30,9 +30,11 @@ pack() {
 
 mkdir -p "$out"
 
+# The prober lies in a pool's own image, so that tests can look at traffic from inside of a pool.
 build cpa
+build prober
 pack cpa --busybox --workdir /CLIProxyAPI \
-	--file "$out/cpa:/CLIProxyAPI/CLIProxyAPI:0755" --cmd ./CLIProxyAPI
+	--file "$out/cpa:/CLIProxyAPI/CLIProxyAPI:0755" --file "$out/prober:/bin/prober:0755" --cmd ./CLIProxyAPI
 
 build cpa-manager
 pack cpa-manager --busybox --workdir /app \

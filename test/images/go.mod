@@ -3,6 +3,7 @@ module github.com/example-org/subrelay-operator/test/images
 go 1.26.0
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/elazarl/goproxy v1.9.4
 	github.com/envoyproxy/go-control-plane v0.14.0
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0

@@ -15,12 +15,15 @@ import (
 	"github.com/example-org/subrelay-operator/test/images/internal/httpjson"
 )
 
+// longestPrompt bounds the body of a call, in bytes. Prompts with files in them have tens of megabytes.
+const longestPrompt = 64 << 20
+
 // chatCompletions passes the request on to the provider that offers the model,
 // through proxy-url, and records a usage event. The provider's answer comes
 // back as it is, streams chunk by chunk.
 func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	var body map[string]any
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&body); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestPrompt)).Decode(&body); err != nil {
 		chatError(w, http.StatusBadRequest, "the body is not a JSON object: "+err.Error())
 		return
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	outboundTimeout  = 60 * time.Second
+	// answerTimeout is how long an answer may take to begin; a stream then lasts as long as it lasts.
+	answerTimeout    = 60 * time.Second
 	catalogueTimeout = 15 * time.Second
 
 	// modelCatalogueURL stands for the real program's catalogue hosts. The name
@@ -66,10 +67,11 @@ func environmentProxy() proxyFunc {
 }
 
 func outboundClient(proxySetting string) *http.Client {
-	return &http.Client{
-		Timeout:   outboundTimeout,
-		Transport: &http.Transport{Proxy: proxyFor(proxySetting), DisableKeepAlives: true},
-	}
+	return &http.Client{Transport: &http.Transport{
+		Proxy:                 proxyFor(proxySetting),
+		DisableKeepAlives:     true,
+		ResponseHeaderTimeout: answerTimeout,
+	}}
 }
 
 // fetchModelCatalogue is the fetch at start that ignores proxy-url and knows

@@ -35,10 +35,15 @@ func (s *server) handler() http.Handler {
 		})
 	})
 
+	for _, provider := range []string{"anthropic", "antigravity", "codex"} {
+		mux.HandleFunc("GET /"+provider+"/callback", finishSignIn)
+	}
+
 	models := http.NewServeMux()
 	models.HandleFunc("GET /v1/models", s.listModels)
 	models.HandleFunc("GET /v1beta/models", s.listModelsBeta)
 	models.HandleFunc("POST /v1/chat/completions", s.chatCompletions)
+	models.HandleFunc("GET /v1/ws", echoMessages)
 	mux.Handle("/v1/", s.requireClientKey(models))
 	mux.Handle("/v1beta/", s.requireClientKey(models))
 

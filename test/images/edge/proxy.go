@@ -59,7 +59,8 @@ func (p *proxy) serve(configuration *store, manager *hcmv3.HttpConnectionManager
 		http.Error(recorder, "a header's name has an underscore", http.StatusBadRequest)
 		return
 	case hasEscapedSlash(r.URL):
-		target := url.URL{Path: r.URL.Path, RawQuery: r.URL.RawQuery}
+		// Envoy takes a backslash for a slash, so the target has none left that would be redirected again.
+		target := url.URL{Path: normalise(strings.ReplaceAll(r.URL.Path, `\`, "/")), RawQuery: r.URL.RawQuery}
 		recorder.Header().Set("Location", target.String())
 		recorder.WriteHeader(http.StatusTemporaryRedirect)
 		return

@@ -157,6 +157,7 @@ func TestRequestsFollowTheRoutes(t *testing.T) {
 	got = e.get("/v0%2Fmanagement")
 	require.Equal(t, http.StatusTemporaryRedirect, got.status)
 	require.Equal(t, "/v0/management", got.location)
+	require.Equal(t, "/v0/management", e.get("/v1/..%5Cv0/management").location)
 	got = e.get("/old")
 	require.Equal(t, http.StatusFound, got.status)
 	require.Equal(t, "http://demo-pool.example.com/new", got.location)
