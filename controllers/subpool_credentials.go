@@ -19,22 +19,52 @@ import (
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
-// credentialWatches tell when a pool's Secret is deleted or replaced. A watch on all Secrets would need the
-// right to read all of them, so there is one on each pool's single Secret, as every kubelet has for the
-// Secrets of its Pods. Only metadata is received: no value enters this process.
+// credentials is what a pass knows of a pool's Secret: whose it is and what it lacks. Values are dropped as soon as they
+// were looked at.
+type credentials struct {
+	metav1.ObjectMeta
+
+	// empty are the required keys that have no value.
+	empty []string
+}
+
+func credentialsOf(secret *corev1.Secret) *credentials {
+	c := &credentials{ObjectMeta: identity(secret)}
+	c.OwnerReferences = secret.OwnerReferences
+	for _, key := range subpool.CredentialKeys {
+		if len(secret.Data[key]) == 0 {
+			c.empty = append(c.empty, key)
+		}
+	}
+	return c
+}
+
+// credentialWatches tell when a pool's Secret is deleted or replaced, and that it still is the one that was read. A watch on
+// all Secrets would need the right to read all of them, so there is one on each pool's single Secret, as every kubelet has
+// for the Secrets of its Pods. Only metadata is received: no value enters this process by it.
 type credentialWatches struct {
 	client metadata.Interface
 	events chan event.GenericEvent
 
-	mu    sync.Mutex
-	stops map[string]context.CancelFunc // by pool id
+	mu      sync.Mutex
+	watches map[string]*credentialWatch // by pool id
+}
+
+// credentialWatch is the watch on one pool's Secret.
+type credentialWatch struct {
+	stop   context.CancelFunc
+	store  cache.Store
+	synced func() bool
+
+	// read is the Secret as it was read last.
+	read *credentials
 }
 
 func newCredentialWatches(client metadata.Interface) *credentialWatches {
 	return &credentialWatches{
-		client: client,
-		events: make(chan event.GenericEvent),
-		stops:  map[string]context.CancelFunc{},
+		client:  client,
+		events:  make(chan event.GenericEvent),
+		watches: map[string]*credentialWatch{},
 	}
 }
 
@@ -43,8 +73,8 @@ func (w *credentialWatches) Start(ctx context.Context) error {
 	<-ctx.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, stop := range w.stops {
-		stop()
+	for _, running := range w.watches {
+		running.stop()
 	}
 	return nil
 }
@@ -54,31 +84,48 @@ func (w *credentialWatches) source() source.Source {
 	return source.Channel(w.events, &handler.EnqueueRequestForObject{})
 }
 
-// ensure starts the watch of a pool whose Secret was just read; a second call does nothing. The watch outlives ctx, the
+// remember keeps what was read, or made, and starts the watch that says whether it still holds. The watch outlives ctx, the
 // pass that read the Secret.
-func (w *credentialWatches) ensure(ctx context.Context, poolID string, secret *corev1.Secret) {
+func (w *credentialWatches) remember(ctx context.Context, poolID string, read *credentials) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, running := w.stops[poolID]; running {
+	if running, found := w.watches[poolID]; found {
+		running.read = read
 		return
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w.stops[poolID] = stop
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: w.listerWatcher(subpool.NamespaceName(poolID)),
 		ObjectType:    &metav1.PartialObjectMetadata{},
-		Handler:       w.handler(ctx, poolID, secret.ResourceVersion),
+		Handler:       w.handler(ctx, poolID, read.ResourceVersion),
 	})
+	w.watches[poolID] = &credentialWatch{stop: stop, store: store, synced: informer.HasSynced, read: read}
 	go informer.RunWithContext(ctx)
+}
+
+// current returns the pool's credentials without asking the API server, if the watch says that they are those that were read.
+func (w *credentialWatches) current(poolID string) (*credentials, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	running, found := w.watches[poolID]
+	if !found || !running.synced() {
+		return nil, false
+	}
+	object, found, err := running.store.GetByKey(subpool.NamespaceName(poolID) + "/" + subpool.CredentialsName)
+	if !found || err != nil {
+		return nil, false
+	}
+	seen, ok := object.(*metav1.PartialObjectMetadata)
+	return running.read, ok && seen.UID == running.read.UID && seen.ResourceVersion == running.read.ResourceVersion
 }
 
 // stop ends the watch of a pool that goes away.
 func (w *credentialWatches) stop(poolID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if stop, running := w.stops[poolID]; running {
-		stop()
-		delete(w.stops, poolID)
+	if running, found := w.watches[poolID]; found {
+		running.stop()
+		delete(w.watches, poolID)
 	}
 }
 

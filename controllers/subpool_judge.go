@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
-	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
 // blocker is why nothing may be built.
@@ -115,7 +114,7 @@ func withinEnvelope(seen *observation) *blocker {
 			"or have the configuration raised.", seen.config.Name, strings.Join(excess, ", ")), true}
 }
 
-// credentialsUsable looks at the Secret's owner and keys, never at values.
+// credentialsUsable looks at the Secret's owner and keys.
 func credentialsUsable(seen *observation) *blocker {
 	secret := seen.credentials
 	if secret == nil {
@@ -126,12 +125,10 @@ func credentialsUsable(seen *observation) *blocker {
 			"Secret %s/%s exists and is not owned by this SubPool: it is left as it is. Delete it to have new credentials made.",
 			secret.Namespace, secret.Name), true}
 	}
-	for _, key := range subpool.CredentialKeys {
-		if len(secret.Data[key]) == 0 {
-			return &blocker{v1alpha1.ReasonCredentialInvalid, fmt.Sprintf(
-				"Secret %s/%s has no value for %s: it is left as it is. Delete it to have new credentials made.",
-				secret.Namespace, secret.Name, key), true}
-		}
+	if len(secret.empty) > 0 {
+		return &blocker{v1alpha1.ReasonCredentialInvalid, fmt.Sprintf(
+			"Secret %s/%s has no value for %s: it is left as it is. Delete it to have new credentials made.",
+			secret.Namespace, secret.Name, strings.Join(secret.empty, ", ")), true}
 	}
 	return nil
 }

@@ -100,16 +100,18 @@ func TestJudge(t *testing.T) {
 		}, v1alpha1.ReasonResourcesExceedBaseline, true, []string{
 			"requests.memory 9Gi > 8Gi", "limits.cpu 8200m > 8", "limits.memory 17Gi > 16Gi", "storage.size 101Gi > 100Gi",
 		}},
-		"good credentials": {func(o *observation) { o.credentials = secret(poolUID) }, "", false, nil},
-		"credentials of others": {func(o *observation) { o.credentials = secret("another-uid") },
+		"good credentials": {func(o *observation) { o.credentials = credentialsOf(secret(poolUID)) }, "", false, nil},
+		"credentials of others": {func(o *observation) { o.credentials = credentialsOf(secret("another-uid")) },
 			v1alpha1.ReasonCredentialConflict, true, []string{"subpool-credentials"}},
 		"credential missing": {func(o *observation) {
-			o.credentials = secret(poolUID)
-			delete(o.credentials.Data, subpool.KeyCPAMPAdmin)
+			lacking := secret(poolUID)
+			delete(lacking.Data, subpool.KeyCPAMPAdmin)
+			o.credentials = credentialsOf(lacking)
 		}, v1alpha1.ReasonCredentialInvalid, true, []string{"cpamp_admin_key"}},
 		"credential empty": {func(o *observation) {
-			o.credentials = secret(poolUID)
-			o.credentials.Data[subpool.KeyCPAClient] = nil
+			lacking := secret(poolUID)
+			lacking.Data[subpool.KeyCPAClient] = nil
+			o.credentials = credentialsOf(lacking)
 		}, v1alpha1.ReasonCredentialInvalid, true, []string{"cpa_client_key"}},
 	} {
 		t.Run(name, func(t *testing.T) {

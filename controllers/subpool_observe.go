@@ -50,7 +50,7 @@ type observation struct {
 
 	// credentials is nil when the Secret does not exist, or cannot be read yet because the access granted
 	// by the namespace's RoleBinding is not there.
-	credentials *corev1.Secret
+	credentials *credentials
 
 	// proxy is nil while the shared Mihomo's Service is missing or unusable; then proxyProblem says why.
 	proxy        *subpool.Proxy
@@ -176,10 +176,15 @@ func (r *SubPoolReconciler) observeRuntime(ctx context.Context, seen *observatio
 }
 
 func (r *SubPoolReconciler) observeCredentials(ctx context.Context, seen *observation, namespace string) error {
+	if known, ok := r.credentials.current(seen.pool.Name); ok {
+		seen.credentials = known
+		return nil
+	}
 	secret := &corev1.Secret{}
 	found, err := find(ctx, r.Live, namespace, subpool.CredentialsName, secret)
 	if found {
-		seen.credentials = secret
+		seen.credentials = credentialsOf(secret)
+		r.credentials.remember(ctx, seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
 	}
 	if apierrors.IsForbidden(err) {
 		return nil // the RoleBinding that allows it is missing, or too new for the server to honour it
@@ -273,6 +278,6 @@ func (r *SubPoolReconciler) observeProxy(ctx context.Context, seen *observation)
 
 // ownedBy is the proof that an object belongs to this SubPool and no other of the same name: only the
 // operator sets the controlling owner, and the UID cannot be had twice.
-func ownedBy(object client.Object, pool *v1alpha1.SubPool) bool {
+func ownedBy(object metav1.Object, pool *v1alpha1.SubPool) bool {
 	return metav1.IsControlledBy(object, pool)
 }

@@ -63,9 +63,6 @@ type outcome struct {
 // The workload needs every stage before it; furniture is written even if a wall failed. A route that is not wanted goes
 // before the workload changes, so that no request comes to a Pod that stops.
 func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcome {
-	if seen.credentials != nil {
-		r.credentials.ensure(ctx, seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
-	}
 	if blocked := judge(seen); blocked != nil {
 		return outcome{blocked: blocked, err: r.suspendBlocked(ctx, seen), retryAfter: blockedDelay}
 	}
@@ -243,7 +240,8 @@ func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observat
 		}
 		return false, err
 	}
-	seen.credentials = secret
+	seen.credentials = credentialsOf(secret)
+	r.credentials.remember(ctx, seen.pool.Name, seen.credentials)
 	return true, nil
 }
 

@@ -98,11 +98,16 @@ func TestCFG02TwoOperators(t *testing.T) {
 	for _, process := range []*harness.Operator{cluster.operator, second} {
 		assert.NotEmpty(t, writesOf(t, from, process), "both act")
 	}
-	rest := markAudit(t)
-	awaitOperator(t)
-	for _, pool := range pools {
-		assert.Empty(t, operatorWrites(t, rest, pool.Name), "both are content with %s", pool.Name)
+	writes := -1
+	for looks := 0; looks < 5 && writes != 0; looks++ { // the slower one may have a last word about a status
+		rest := markAudit(t)
+		awaitOperator(t)
+		writes = 0
+		for _, pool := range pools {
+			writes += len(operatorWrites(t, rest, pool.Name))
+		}
 	}
+	assert.Zero(t, writes, "both come to rest")
 	late := operatorCalls(t, from, func(c harness.Call) bool {
 		return writesSecret(c) && c.ResponseStatus.Code == http.StatusConflict
 	})
