@@ -17,8 +17,8 @@ type Lab struct {
 	name    string
 }
 
-// newLab finds the lab command.
-func newLab(name string) (*Lab, error) {
+// NewLab finds the lab command. The lab itself need not exist yet.
+func NewLab(name string) (*Lab, error) {
 	command, err := Program("LAB", "lab")
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (l *Lab) PID(ctx context.Context, component string) (int, error) {
 	return 0, fmt.Errorf("the lab does not run a %s:\n%s", component, table)
 }
 
-// down is also right after an interrupt, so it takes no context.
-func (l *Lab) down() error {
+// Down takes the lab down. It is also right after an interrupt, so it takes no context.
+func (l *Lab) Down() error {
 	cmd := l.cmd(context.Background(), "down")
 	cmd.Stderr = os.Stderr
 	_, err := output(cmd)

@@ -148,6 +148,9 @@ func (o *Operator) Readyz(ctx context.Context) error {
 	return nil
 }
 
+// PID returns the id of the process, under which the kernel tells what it uses.
+func (o *Operator) PID() int { return o.cmd.Process.Pid }
+
 // signal may also come to a process that has ended.
 func (o *Operator) signal(signal syscall.Signal) error {
 	if err := o.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -50,11 +50,11 @@ func (s Suite) main() (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	lab, err := newLab(fmt.Sprintf("%s-%d", s.Name, os.Getpid()))
+	lab, err := NewLab(fmt.Sprintf("%s-%d", s.Name, os.Getpid()))
 	if err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, lab.down()) }()
+	defer func() { err = errors.Join(err, lab.Down()) }()
 	if err := s.Start(ctx, lab); err != nil {
 		return 1, err
 	}
@@ -63,7 +63,7 @@ func (s Suite) main() (code int, err error) {
 
 // runTests is the second process.
 func (s Suite) runTests(labName string) (int, error) {
-	lab, err := newLab(labName)
+	lab, err := NewLab(labName)
 	if err != nil {
 		return 1, err
 	}
