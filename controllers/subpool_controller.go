@@ -18,11 +18,13 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -30,6 +32,7 @@ import (
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/internal/apply"
+	"github.com/example-org/subrelay-operator/internal/metrics"
 	"github.com/example-org/subrelay-operator/internal/operatorconfig"
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
@@ -42,10 +45,6 @@ const (
 )
 
 const (
-	// workers bounds how many pools are worked on at once: enough to keep an API server busy, few enough
-	// not to crowd out others.
-	workers = 8
-
 	// passTimeout ends a pass that hangs on a slow API server, so that its worker is free again.
 	passTimeout = time.Minute
 
@@ -75,20 +74,34 @@ type SubPoolReconciler struct {
 	// Random is the source of credentials; crypto/rand.Reader outside of tests.
 	Random io.Reader
 
+	// Outcomes count passes; they may be nil.
+	Outcomes *metrics.Outcomes
+
 	engine      *apply.Engine
 	credentials *credentialWatches
 	statuses    writtenStatuses
 	rollouts    rollouts
 	gatewayAPI  *gatewayAPI
+	places      places
 }
 
 // Reconcile brings one pool closer to its spec and says in status how far it got. A pass that somebody else's write made
 // out of date is no error: that write is an event of its own.
 func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	leave, err := r.places.take(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	defer leave()
+	began := time.Now()
 	result, err := r.reconcile(ctx, request)
 	if apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(1).Info("somebody else wrote first: looking again", "conflict", err.Error())
+		r.Outcomes.Add(metrics.Conflict)
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if yields(result, time.Since(began)) {
+		result.Priority = ptr.To(handler.LowPriority)
 	}
 	return result, err
 }
@@ -152,6 +165,7 @@ func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	if err != nil {
 		return err
 	}
+	r.places = newPlaces()
 	r.engine = apply.NewEngine(r.Client, objectsOwner, map[string]managedfields.TypeConverter{
 		gatewayv1.GroupName: gatewayapplyconfiguration.NewTypeConverter(r.Scheme()),
 	})
@@ -173,17 +187,17 @@ func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 		WatchesRawSource(r.credentials.source()).
 		WatchesRawSource(r.gatewayAPI.source(r.publishedPools())).
 		Watches(&corev1.Namespace{}, byNamespaceName(), builder.WithPredicates(contentChanged())).
-		Watches(&corev1.ConfigMap{}, r.poolOrAll(r.Config.Namespace), builder.WithPredicates(contentChanged())).
-		Watches(&corev1.Service{}, r.poolOrAll(r.Config.SharedNamespace), builder.WithPredicates(contentChanged())).
-		Watches(&discoveryv1.EndpointSlice{}, r.poolOrAll(r.Config.SharedNamespace), builder.WithPredicates(contentChanged()))
+		Watches(&corev1.ConfigMap{}, r.everyPool(), builder.WithPredicates(isIn(r.Config.Namespace), contentChanged())).
+		Watches(&corev1.Service{}, r.everyPool(), builder.WithPredicates(isIn(r.Config.SharedNamespace), contentChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, r.everyPool(), builder.WithPredicates(contentChanged()))
 	for _, child := range []client.Object{
-		&corev1.ServiceAccount{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{}, &netv1.NetworkPolicy{},
-		&policyv1.PodDisruptionBudget{}, &appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
+		&corev1.ServiceAccount{}, &corev1.ResourceQuota{}, &rbacv1.RoleBinding{}, &netv1.NetworkPolicy{}, &corev1.ConfigMap{},
+		&corev1.Service{}, &policyv1.PodDisruptionBudget{}, &appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{},
 	} {
 		b.Watches(child, byNamespace(), builder.WithPredicates(contentChanged()))
 	}
 	built, err := b.WithOptions(controller.Options{
-		MaxConcurrentReconciles: workers,
+		MaxConcurrentReconciles: mostPasses,
 		ReconciliationTimeout:   passTimeout,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
 	}).Build(r)

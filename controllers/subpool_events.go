@@ -7,7 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,14 +39,27 @@ func byNamespaceName() handler.EventHandler {
 	})
 }
 
-// poolOrAll is byNamespace, but an object in the given namespace concerns every pool.
-func (r *SubPoolReconciler) poolOrAll(shared string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		if object.GetNamespace() != shared {
-			return requestFor(object.GetNamespace())
-		}
+// everyPool sends an event about what all pools share to each of them.
+func (r *SubPoolReconciler) everyPool() handler.EventHandler {
+	return inTurn(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return r.requestsForPools(ctx, func(*v1alpha1.SubPool) bool { return true })
 	})
+}
+
+// inTurn maps an event to pools whose turn comes after those that have an event of their own: a change of what a thousand
+// pools share must not hold up one that its user has just made.
+func inTurn(requests handler.MapFunc) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(ctx context.Context, object client.Object, q queue) {
+		late := priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}
+		q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(late, requests(ctx, object)...)
+	}
+	return handler.Funcs{
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
+	}
 }
 
 func (r *SubPoolReconciler) requestsForPools(ctx context.Context, concerned func(*v1alpha1.SubPool) bool) []reconcile.Request {
@@ -63,7 +79,7 @@ func (r *SubPoolReconciler) requestsForPools(ctx context.Context, concerned func
 
 // publishedPools sends an event about what all published pools share to each of them.
 func (r *SubPoolReconciler) publishedPools() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+	return inTurn(func(ctx context.Context, object client.Object) []reconcile.Request {
 		if gateway, ok := object.(*gatewayv1.Gateway); ok && gateway.Name != "" && !r.isSharedGateway(ctx, gateway) {
 			return nil
 		}
@@ -102,6 +118,11 @@ func requestFor(namespace string) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: id}}}
+}
+
+// isIn lets objects of one namespace through.
+func isIn(namespace string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == namespace })
 }
 
 // specOrLifecycleChanged leaves out our own status writes.

@@ -163,6 +163,7 @@ func (c conditionSet) setIf(applies bool, kind string, cause verdict) {
 
 // report writes the status if it changed, then tells about transitions in Events.
 func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) error {
+	r.Outcomes.Add(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Reason)
 	if equality.Semantic.DeepEqual(pool.Status, status) {
 		return nil
 	}

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
+	"time"
 
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -19,34 +20,23 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
 	"github.com/example-org/subrelay-operator/controllers"
+	"github.com/example-org/subrelay-operator/internal/metrics"
 	"github.com/example-org/subrelay-operator/internal/operatorconfig"
-	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
-// leaseName is the Lease by which the replicas agree on the one that acts.
-const leaseName = "subpool-operator"
-
-// bodiesLevel is the verbosity, as zap counts it, from which client-go logs the bodies of requests and answers.
-const bodiesLevel = zapcore.Level(-8)
+// shutdownBudget bounds the wait for passes that have begun. Their calls end with the process's context, so this is for
+// trouble only. The Pod's grace period covers it and the release of the Lease.
+const shutdownBudget = 5 * time.Second
 
 // version is set by the linker.
 var version = "dev"
-
-type options struct {
-	operatorConfig  string
-	sharedNamespace string
-	operator        subpool.Identity
-	leaderElect     bool
-	metricsAddress  string
-	healthAddress   string
-	logging         zap.Options
-}
 
 func main() {
 	opts := parseFlags(flag.CommandLine, os.Args[1:])
@@ -57,47 +47,6 @@ func main() {
 		log.Error(err, "the operator ends")
 		os.Exit(1)
 	}
-}
-
-// parseFlags ends the process when the arguments cannot be read, as the flag set is told to.
-func parseFlags(flags *flag.FlagSet, args []string) *options {
-	opts := &options{}
-	flags.StringVar(&opts.operatorConfig, "operator-config", "",
-		"Name of the ConfigMap, in the operator's namespace, that holds the operator configuration. Required.")
-	flags.StringVar(&opts.sharedNamespace, "shared-namespace", "subpool-gateway",
-		"Namespace of the shared infrastructure (Mihomo and Gateway).")
-	flags.StringVar(&opts.operator.Namespace, "namespace", os.Getenv("POD_NAMESPACE"),
-		"Namespace the operator runs in. Default: $POD_NAMESPACE.")
-	flags.StringVar(&opts.operator.Name, "service-account", os.Getenv("POD_SERVICE_ACCOUNT"),
-		"ServiceAccount the operator runs as. Default: $POD_SERVICE_ACCOUNT.")
-	flags.BoolVar(&opts.leaderElect, "leader-elect", true,
-		"Act only while holding the Lease "+leaseName+". Needed with more than one replica.")
-	flags.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8443",
-		"Address of the metrics endpoint (HTTPS, for authorised clients only). 0 switches it off.")
-	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081",
-		"Address of /healthz and /readyz.")
-	opts.logging.BindFlags(flags)
-	_ = flags.Parse(args)
-	return opts
-}
-
-func (o *options) validate() error {
-	var errs []error
-	for _, required := range []struct{ flag, value string }{
-		{"--operator-config", o.operatorConfig},
-		{"--shared-namespace", o.sharedNamespace},
-		{"--namespace (or $POD_NAMESPACE)", o.operator.Namespace},
-		{"--service-account (or $POD_SERVICE_ACCOUNT)", o.operator.Name},
-	} {
-		if required.value == "" {
-			errs = append(errs, fmt.Errorf("%s must be given", required.flag))
-		}
-	}
-	if o.logging.Level != nil && o.logging.Level.Enabled(bodiesLevel) {
-		errs = append(errs, fmt.Errorf("--zap-log-level must be below %d: from there on the client library logs what it sends "+
-			"and receives, credentials included", -bodiesLevel))
-	}
-	return errors.Join(errs...)
 }
 
 func run(opts *options) error {
@@ -116,6 +65,14 @@ func run(opts *options) error {
 		return err
 	}
 	source.Reader = manager.GetClient()
+	outcomes := metrics.NewOutcomes()
+	if err := errors.Join(
+		ctrlmetrics.Registry.Register(metrics.NewBuildInfo(version)),
+		ctrlmetrics.Registry.Register(metrics.NewPools(manager.GetClient(), manager.Elected())),
+		ctrlmetrics.Registry.Register(outcomes),
+	); err != nil {
+		return fmt.Errorf("cannot set up metrics: %w", err)
+	}
 	reconciler := &controllers.SubPoolReconciler{
 		Client:   manager.GetClient(),
 		Live:     manager.GetAPIReader(),
@@ -123,16 +80,11 @@ func run(opts *options) error {
 		Recorder: manager.GetEventRecorder("subpool-operator"),
 		Operator: opts.operator,
 		Random:   rand.Reader,
+		Outcomes: outcomes,
 	}
 	ctx := ctrl.SetupSignalHandler()
 	if err := reconciler.SetupWithManager(ctx, manager); err != nil {
 		return fmt.Errorf("cannot set up the SubPool controller: %w", err)
-	}
-	if err := errors.Join(
-		manager.AddHealthzCheck("ping", healthz.Ping),
-		manager.AddReadyzCheck("ping", healthz.Ping),
-	); err != nil {
-		return fmt.Errorf("cannot set up health checks: %w", err)
 	}
 	return manager.Start(ctx)
 }
@@ -142,7 +94,7 @@ func newManager(restConfig *rest.Config, opts *options, source *operatorconfig.S
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), gatewayv1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("cannot build the scheme: %w", err)
 	}
-	manager, err := ctrl.NewManager(restConfig, ctrl.Options{
+	settings := ctrl.Options{
 		Scheme: scheme,
 		Cache:  controllers.CacheOptions(source),
 		Client: client.Options{FieldOwner: "subpool-operator"},
@@ -152,15 +104,42 @@ func newManager(restConfig *rest.Config, opts *options, source *operatorconfig.S
 			FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
 		HealthProbeBindAddress:  opts.healthAddress,
-		LeaderElection:          opts.leaderElect,
-		LeaderElectionID:        leaseName,
-		LeaderElectionNamespace: opts.operator.Namespace,
-		// The process ends right after, so a successor need not wait for the lease to run out.
-		LeaderElectionReleaseOnCancel: true,
-		Controller:                    ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
-	})
+		GracefulShutdownTimeout: ptr.To(shutdownBudget),
+		Controller:              ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
+	}
+	var leadership *leadership
+	if opts.election.enabled {
+		lock, err := newLock(restConfig, scheme, opts.operator.Namespace, opts.election)
+		if err != nil {
+			return nil, fmt.Errorf("cannot set up leader election: %w", err)
+		}
+		leadership = newLeadership(lock, opts.election.renewDeadline)
+		leadership.configure(&settings, opts.election)
+		restConfig = rest.CopyConfig(restConfig)
+		restConfig.Wrap(leadership.fence)
+	}
+	manager, err := ctrl.NewManager(restConfig, settings)
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the manager: %w", err)
 	}
+	warm := manager.Elected()
+	if leadership != nil {
+		warm = leadership.campaigning
+	}
+	if err := errors.Join(manager.AddHealthzCheck("ping", healthz.Ping), manager.AddReadyzCheck("warm", warmCheck(warm))); err != nil {
+		return nil, fmt.Errorf("cannot set up health checks: %w", err)
+	}
 	return manager, nil
+}
+
+// warmCheck is behind /readyz: a replica that could act at once is ready, whether it leads or not.
+func warmCheck(warm <-chan struct{}) healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-warm:
+			return nil
+		default:
+			return errors.New("the caches are not filled yet")
+		}
+	}
 }
