@@ -1,0 +1,96 @@
+// Command sizing measures what the operator needs, by the number of pools and of objects of others, and prints a Markdown
+// table. It starts a control plane of its own and takes it down again. Run it from its module's folder, test/scale.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/example-org/subrelay-operator/test/harness"
+)
+
+// tuning are the variables that change how a program in Go uses its machine.
+var tuning = []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS"}
+
+type options struct {
+	pools   int
+	foreign int
+	large   int
+}
+
+func main() {
+	opts := options{}
+	flag.IntVar(&opts.pools, "pools", 1000, "How many pools to make. A tenth of them is made first.")
+	flag.IntVar(&opts.foreign, "foreign", 5000, "How many Pods, NetworkPolicies and HTTPRoutes of others to make, of each kind.")
+	flag.IntVar(&opts.large, "large", 2000, "How many Secrets and ConfigMaps of 100 KB of others to make, of each kind.")
+	flag.Parse()
+	if err := run(opts); err != nil {
+		fmt.Fprintln(os.Stderr, "sizing:", err)
+		os.Exit(1)
+	}
+}
+
+func (o options) validate() error {
+	var errs []error
+	if o.pools < 10 {
+		errs = append(errs, errors.New("--pools must be 10 or more"))
+	}
+	if o.foreign < 0 || o.large < 0 {
+		errs = append(errs, errors.New("--foreign and --large must not be negative"))
+	}
+	for _, name := range tuning {
+		if _, set := os.LookupEnv(name); set {
+			errs = append(errs, fmt.Errorf("unset %s: the operator would inherit it, and the shipped Deployment has none", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func run(opts options) (err error) {
+	if err := opts.validate(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	files, err := os.MkdirTemp("", "sizing-")
+	if err != nil {
+		return fmt.Errorf("make a folder for what the operator's processes leave: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
+	if err := os.Setenv("TMPDIR", files); err != nil {
+		return err
+	}
+	lab, err := harness.NewLab(fmt.Sprintf("sizing-%d", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lab.Down()) }()
+	if err := lab.StartControlPlane(ctx); err != nil {
+		return err
+	}
+	cluster, err := lab.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		cluster.InstallGatewayAPI(ctx, harness.GatewayAPIPlurals...),
+		cluster.CreateShared(ctx),
+		cluster.StartKubelet(ctx),
+	); err != nil {
+		return err
+	}
+	study, err := newStudy(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, study.end()) }()
+	if err := study.run(ctx, opts); err != nil {
+		return errors.Join(err, errors.New(study.operator.LogTail()))
+	}
+	return report(os.Stdout, study.rows)
+}
