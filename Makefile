@@ -12,8 +12,9 @@ MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/bin/tools:$(PATH)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# The image that deploy/operator and the operator configuration name.
-OPERATOR_IMAGE ?= registry.example.invalid/example-org/subrelay-operator:v0.1.0
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The image that deploy/operator names.
+OPERATOR_IMAGE ?= $(shell sed -n 's/^ *newName: //p' deploy/operator/kustomization.yaml):$(shell sed -n 's/^ *newTag: //p' deploy/operator/kustomization.yaml)
 # How `make undeploy` reaches the cluster. For the lab: make undeploy KUBECTL='bin/lab kubectl --'
 KUBECTL ?= kubectl
 
@@ -33,40 +34,63 @@ generate: bin/tools/controller-gen ## Make deep copies, apply configurations, th
 
 .PHONY: build
 build: ## Build the operator, bin/manager, and the pools' start gate, bin/wait-for-isolation.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/manager ./cmd/manager
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/wait-for-isolation ./cmd/wait-for-isolation
+	hack/build.sh '$(VERSION)' bin
 
 .PHONY: lab
 lab: ## Build the command that runs a Kubernetes node on this machine: bin/lab.
 	go build -C lab -o ../bin/lab .
 
+# The operator's has the labels that Dockerfile gives it.
 .PHONY: images
-images: build lab ## Build the images of the operator and the stand-in applications: bin/images/*.tar.
+images: build lab bin/THIRD_PARTY.txt ## Build the images of the operator and the stand-in applications: bin/images/*.tar.
 	mkdir -p bin/images
 	bin/lab image --tag $(OPERATOR_IMAGE) --output bin/images/operator.tar \
-		--file bin/manager:/manager:0755 --file bin/wait-for-isolation:/wait-for-isolation:0755 --user 65532:65532 --entrypoint /manager
+		--file bin/manager:/manager:0755 --file bin/wait-for-isolation:/wait-for-isolation:0755 \
+		--file LICENSE:/licenses/LICENSE:0644 --file bin/THIRD_PARTY.txt:/licenses/THIRD_PARTY.txt:0644 \
+		--label 'org.opencontainers.image.title=SubRelay Operator' \
+		--label org.opencontainers.image.source=https://github.com/example-org/subrelay-operator \
+		--label org.opencontainers.image.licenses=Apache-2.0 \
+		--label 'org.opencontainers.image.version=$(VERSION)' --label 'org.opencontainers.image.revision=$(REVISION)' \
+		--user 65532:65532 --entrypoint /manager
 	test/images/build.sh
+
+bin/THIRD_PARTY.txt: bin/tools/licences go.sum
+	licences --texts ./cmd/manager ./cmd/wait-for-isolation >$@
+
+.PHONY: dist
+dist: build bin/tools/cyclonedx-gomod dist/install.yaml ## Make what a release hands out beside the image: dist/install.yaml, dist/*.cdx.json.
+	hack/sbom.sh '$(VERSION)' bin/manager bin/wait-for-isolation
+
+dist/install.yaml: bin/tools/kustomize hack/install-manifest.sh $(shell find config deploy/operator -name '*.yaml')
+	mkdir -p $(@D)
+	hack/install-manifest.sh >$@
+
+.PHONY: licences
+licences: bin/tools/licences ## Write LICENSES/THIRD_PARTY.md, the licences of what is linked into the programs.
+	hack/licences.sh
 
 .PHONY: fmt
 fmt: bin/tools/golangci-lint ## Format the Go code of every module.
 	golangci-lint fmt
 	cd lab && golangci-lint fmt
 	cd test/images && golangci-lint fmt
+	cd test/scale && golangci-lint fmt
 
 .PHONY: clean
 clean: ## Remove everything that was built here. The lab's cache of components stays.
-	rm -rf bin
+	rm -rf bin dist
 
 ##### Checking
 
 .PHONY: lint
-lint: lint-operator lint-lab lint-images lint-scripts ## Run the linters on the Go code and the scripts.
+lint: lint-operator lint-lab lint-images lint-scale lint-scripts ## Run the linters on the Go code and the scripts.
 
-.PHONY: lint-operator lint-lab lint-images
+.PHONY: lint-operator lint-lab lint-images lint-scale
 lint-operator: module := .
 lint-lab: module := lab
 lint-images: module := test/images
-lint-operator lint-lab lint-images: bin/tools/golangci-lint
+lint-scale: module := test/scale
+lint-operator lint-lab lint-images lint-scale: bin/tools/golangci-lint
 	@$(STEP) 'golangci-lint in $(module)' env -C $(module) golangci-lint run
 
 .PHONY: lint-scripts
@@ -74,7 +98,7 @@ lint-scripts: debian-packages
 	@$(STEP) shellcheck shellcheck $(SCRIPTS)
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format lint verify-manifests verify-dependencies ## Check all that needs no running cluster.
+verify: verify-generated verify-modules verify-format lint verify-manifests verify-dependencies verify-licences verify-versions verify-workflows ## Check all that needs no running cluster.
 
 .PHONY: verify-generated
 verify-generated: bin/tools/controller-gen
@@ -94,7 +118,24 @@ verify-manifests: bin/tools/kustomize
 
 .PHONY: verify-dependencies
 verify-dependencies: bin/tools/govulncheck
-	@$(STEP) 'no known vulnerabilities' hack/vulncheck.sh . lab test/images
+	@$(STEP) 'no known vulnerabilities' hack/vulncheck.sh . lab test/images test/scale
+
+.PHONY: verify-licences
+verify-licences: bin/tools/licences
+	@$(STEP) 'licences of linked modules are listed' hack/licences.sh --check
+
+.PHONY: verify-versions
+verify-versions:
+	@$(STEP) 'versions agree' hack/verify-versions.sh
+
+# actionlint has shellcheck look at the workflows' scripts.
+.PHONY: verify-workflows
+verify-workflows: bin/tools/actionlint debian-packages
+	@$(STEP) 'workflows are well-formed' actionlint
+
+.PHONY: verify-reproducible
+verify-reproducible: build ## Check that another folder and an empty cache give the same programs. Compiles everything.
+	@$(STEP) 'programs are reproducible' hack/verify-reproducible.sh '$(VERSION)'
 
 ##### Testing. Results go to bin/test-results, where `make test` counts them.
 
@@ -108,22 +149,24 @@ test: ## Check and test everything; installs what it needs, leaves nothing runni
 	hack/test.sh
 
 .PHONY: test-unit
-test-unit: test-unit-operator test-unit-lab test-unit-images ## Run the tests of single packages, without a cluster.
+test-unit: test-unit-operator test-unit-lab test-unit-images test-unit-scale ## Run the tests of single packages, without a cluster.
 
-.PHONY: test-unit-operator test-unit-lab test-unit-images
+.PHONY: test-unit-operator test-unit-lab test-unit-images test-unit-scale
 test-unit-operator: bin/tools/gotestsum debian-packages
 	$(call go-test,unit-operator,.,-race ./...)
 test-unit-lab: bin/tools/gotestsum debian-packages
 	$(call go-test,unit-lab,lab,./...)
 test-unit-images: bin/tools/gotestsum debian-packages
 	$(call go-test,unit-images,test/images,./...)
+test-unit-scale: bin/tools/gotestsum
+	$(call go-test,unit-scale,test/scale,./...)
 
 .PHONY: test-lab
 test-lab: bin/tools/gotestsum lab ## Test the lab itself: start nodes, use them, take them down. Needs root.
 	$(call go-test,lab,lab,-count=1 -timeout=30m -tags=lab ./internal/node/endtoend/...)
 
 .PHONY: test-integration
-test-integration: bin/tools/gotestsum build lab ## Test the operator against a real API server.
+test-integration: bin/tools/gotestsum build lab dist/install.yaml ## Test the operator against a real API server.
 	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/... ./test/clusterwide/...)
 
 # The seed is to be seen at once, and what happens on the way.
@@ -137,6 +180,13 @@ test-chaos-short: bin/tools/gotestsum build lab
 .PHONY: test-e2e
 test-e2e: bin/tools/gotestsum images ## Test the operator on a real node. Needs root.
 	$(call go-test,e2e,.,-count=1 -timeout=30m -tags=e2e ./test/e2e/...)
+
+##### Measuring
+
+.PHONY: sizing
+sizing: build lab ## Measure the operator's memory, CPU time and requests by the number of pools (SIZING='--pools 100'); prints a table.
+	go build -C test/scale -o $(CURDIR)/bin/sizing ./sizing
+	cd test/scale && ../../bin/sizing $(SIZING)
 
 ##### Trying it
 
@@ -156,22 +206,28 @@ undeploy: bin/tools/kustomize ## Remove the operator from a cluster (KUBECTL); t
 
 ##### Tools, pinned by the modules below hack/tools
 
+TOOLS := actionlint controller-gen cyclonedx-gomod gotestsum govulncheck kustomize licences
+
 .PHONY: tools
-tools: $(addprefix bin/tools/,controller-gen golangci-lint gotestsum govulncheck kustomize) ## Build the pinned development tools: bin/tools/*.
+tools: $(addprefix bin/tools/,golangci-lint $(TOOLS)) ## Build the pinned development tools: bin/tools/*.
 
 .PHONY: debian-packages
 debian-packages: ## Install the Debian packages that are missing. Needs root if there are any.
 	@hack/debian-packages.sh
 
-bin/tools/controller-gen: package := sigs.k8s.io/controller-tools/cmd/controller-gen
-bin/tools/gotestsum:      package := gotest.tools/gotestsum
-bin/tools/govulncheck:    package := golang.org/x/vuln/cmd/govulncheck
-bin/tools/kustomize:      package := sigs.k8s.io/kustomize/kustomize/v5
-bin/tools/golangci-lint:  package := sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
+bin/tools/actionlint:      package := github.com/rhysd/actionlint/cmd/actionlint
+bin/tools/controller-gen:  package := sigs.k8s.io/controller-tools/cmd/controller-gen
+bin/tools/cyclonedx-gomod: package := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+bin/tools/gotestsum:       package := gotest.tools/gotestsum
+bin/tools/govulncheck:     package := golang.org/x/vuln/cmd/govulncheck
+bin/tools/kustomize:       package := sigs.k8s.io/kustomize/kustomize/v5
+bin/tools/licences:        package := ./licences
+bin/tools/golangci-lint:   package := sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
 
-bin/tools/controller-gen bin/tools/gotestsum bin/tools/govulncheck bin/tools/kustomize: hack/tools/go.mod hack/tools/go.sum
+$(addprefix bin/tools/,$(TOOLS)): hack/tools/go.mod hack/tools/go.sum
 	nice -n 10 go build -C $(<D) -trimpath -o $(CURDIR)/$@ $(package)
 	@touch $@
+bin/tools/licences: $(wildcard hack/tools/licences/*.go)
 
 bin/tools/golangci-lint: hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.sum
 	nice -n 10 go build -C $(<D) -trimpath -o $(CURDIR)/$@ $(package)
