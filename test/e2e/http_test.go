@@ -105,6 +105,10 @@ func (s *server) ask(t require.TestingT, method, path, bearer, body string) answ
 	}
 	response, err := s.client.Do(request)
 	require.NoError(t, err)
+	return readAnswer(t, response)
+}
+
+func readAnswer(t require.TestingT, response *http.Response) answer {
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
 	require.NoError(t, err)

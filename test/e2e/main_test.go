@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example-org/subrelay-operator/test/harness"
@@ -30,6 +31,8 @@ var (
 	// admin may do everything. It reads from the API server itself.
 	admin client.Client
 	audit *harness.AuditLog
+	// pods serves what the admin client does not: logs.
+	pods corev1client.PodsGetter
 )
 
 var started = time.Now()
@@ -70,14 +73,16 @@ func start(ctx context.Context, l *harness.Lab) error {
 		{"load images", func() error { return l.Load(ctx, archives...) }},
 		{"install the operator", kubectl("apply", "--server-side", "--kustomize", "../../deploy/operator")},
 		{"install the shared Mihomo", kubectl("apply", "--server-side", "--kustomize", "../manifests/mihomo")},
-		{"set up a provider outside", kubectl("apply", "--server-side", "--filename", "manifests/outside.yaml")},
-		{"give the provider its address", kubectl("patch", "service/provider", "--namespace=outside", "--subresource=status",
-			`--patch={"status":{"loadBalancer":{"ingress":[{"ip":"`+providerAddress+`","ipMode":"VIP"}]}}}`)},
+		{"set up what is outside", kubectl("apply", "--server-side", "--filename", "manifests/outside.yaml")},
+		{"start Envoy Gateway", func() error { return l.StartGateway(ctx) }},
+		{"install the shared Gateway", kubectl("apply", "--server-side", "--filename", "../../deploy/gateway/gateway.yaml")},
 		{"wait for the operator", kubectl("rollout", "status", "deployment/subpool-operator", "--namespace="+systemNamespace,
 			"--timeout=60s")},
 		{"wait for Mihomo", kubectl("rollout", "status", "deployment/mihomo-gateway", "--namespace="+sharedNamespace,
 			"--timeout=60s")},
-		{"wait for the provider", kubectl("wait", "pod", "--all", "--for=condition=Ready", "--namespace=outside", "--timeout=60s")},
+		{"wait for what is outside", kubectl("wait", "pod", "--all", "--for=condition=Ready", "--namespace=outside", "--timeout=60s")},
+		{"wait for the shared Gateway", kubectl("wait", "gateway/subpool-edge", "--for=condition=Programmed",
+			"--namespace="+sharedNamespace, "--timeout=60s")},
 	} {
 		progress("%s", step.name)
 		if err := step.do(); err != nil {
@@ -96,6 +101,9 @@ func run(m *testing.M, l *harness.Lab) (int, error) {
 		return 1, err
 	}
 	admin, audit = cluster.Admin, cluster.Audit
+	if pods, err = corev1client.NewForConfig(cluster.Config); err != nil {
+		return 1, err
+	}
 	code := m.Run()
 	progress("the tests have run")
 	if code == 0 {

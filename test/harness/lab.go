@@ -53,6 +53,14 @@ func (l *Lab) Up(ctx context.Context, flags ...string) error {
 	return err
 }
 
+// StartGateway runs Envoy Gateway's controller beside the cluster and returns when it judges objects.
+func (l *Lab) StartGateway(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, l.command, "gateway", "up", "--name", l.name)
+	cmd.Stderr = os.Stderr
+	_, err := output(cmd)
+	return err
+}
+
 // StartControlPlane brings up a control plane without a node and installs the operator.
 func (l *Lab) StartControlPlane(ctx context.Context) error {
 	if err := l.Up(ctx, "--control-plane-only"); err != nil {

@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Every interface gives itself an IPv6 address that is valid on its link, in a cluster without IPv6 too. The lab's agent
+// enforces policies for IPv4 alone there, so on the link nothing holds a pool back: docs/isolation.md tells what to do.
+func TestLinkLocalAddresses(t *testing.T) {
+	t.Parallel()
+	inside, other := newPool("link"), newPool("link-other")
+	create(t, inside)
+	create(t, other)
+	awaitReady(t, inside.Name)
+	awaitReady(t, other.Name)
+	bridge := linkLocal(t, prober{"outside", "provider", "prober"}, "cni0")
+	neighbour := linkLocal(t, inPool(other.Name), "eth0")
+
+	var rows [][]string
+	for _, target := range []struct {
+		name    string
+		address netip.Addr
+		port    int
+		want    outcome
+	}{
+		{"kubelet", bridge, 10250, reached},
+		{"API server", bridge, 6443, reached},
+		{"another pool's cpa", neighbour, cpaPort, reached},
+		// It listens on IPv4 only.
+		{"another pool's cpa-manager", neighbour, managerPort, refused},
+	} {
+		way := fmt.Sprintf("tcp=[%s%%eth0]:%d", target.address, target.port)
+		fromFree, fromPool := free.try(t, "", way)[way], inPool(inside.Name).try(t, "", way)[way]
+		assert.Equal(t, target.want, fromFree, "%s, from a Pod without policies", target.name)
+		assert.Equal(t, target.want, fromPool, "%s, from a pool", target.name)
+		rows = append(rows, []string{target.name, string(fromFree), string(fromPool)})
+	}
+	compareWithPage(t, "on the link", []string{"target", "Pod without policies", "pool's Pod"}, rows)
+}
+
+// linkLocal is the IPv6 address that an interface has given itself.
+func linkLocal(t *testing.T, at prober, device string) netip.Addr {
+	t.Helper()
+	table, err := lab.Kubectl(t.Context(), "exec", at.pod, "--namespace="+at.namespace, "--container="+at.container, "--", "cat", "/proc/net/if_inet6")
+	require.NoError(t, err)
+	for line := range strings.Lines(table) {
+		const columns = 6 // the first is the address, the last the interface
+		row := strings.Fields(line)
+		if len(row) != columns || row[columns-1] != device {
+			continue
+		}
+		bytes, err := hex.DecodeString(row[0])
+		require.NoError(t, err)
+		address, ok := netip.AddrFromSlice(bytes)
+		require.True(t, ok)
+		return address
+	}
+	require.Fail(t, "the interface has no IPv6 address", device)
+	return netip.Addr{}
+}
