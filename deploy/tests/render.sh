@@ -82,6 +82,20 @@ check_roles() {
 	done
 }
 
+# Every policy is in force and fails closed, and those who are exempt or confined are who the entry installs.
+check_admission() {
+	local file name account
+	file=$(objects "$1" ServiceAccount)
+	account=system:serviceaccount:$(sed -n 's/^  namespace: //p' "$file"):$(sed -n 's/^  name: //p' "$file")
+	for file in $(objects "$1" ValidatingAdmissionPolicy); do
+		name=$(sed -n '/^metadata:/,/^spec:/s/^  name: //p' "$file")
+		grep -qx '  failurePolicy: Fail' "$file" || problem "$1: policy $name must fail closed"
+		grep -q "'$account'" "$file" || problem "$1: policy $name does not name $account"
+		grep -lx "  policyName: $name" "$work/$1"/*_validatingadmissionpolicybinding_*.yaml | xargs -r grep -qx '  - Deny' ||
+			problem "$1: nothing binds policy $name to deny"
+	done
+}
+
 # The Deployment starts with a configuration that is part of the same entry, and that cannot change under it.
 check_operator_configuration() {
 	local name file
@@ -174,11 +188,12 @@ render config/default
 render deploy/operator
 for entry in config/default deploy/operator; do
 	require_kinds "$entry" Namespace CustomResourceDefinition ServiceAccount ClusterRole ClusterRoleBinding \
-		ConfigMap Deployment Service PodDisruptionBudget
+		ConfigMap Deployment Service PodDisruptionBudget ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
 	# Installing the operator installs no gateway, no pool and no Secret.
 	forbid_kinds "$entry" Secret SubPool Gateway GatewayClass HTTPRoute StatefulSet DaemonSet
 	check_hardened "$entry"
 	check_roles "$entry"
+	check_admission "$entry"
 	check_operator_configuration "$entry"
 done
 check_images deploy/operator
