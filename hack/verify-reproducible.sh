@@ -12,6 +12,10 @@ trap 'chmod -R u+w "$copy"; rm -rf "$copy"' EXIT
 mkdir "$copy/elsewhere"
 cp -R go.mod go.sum api cmd controllers internal hack "$copy/elsewhere"
 GOCACHE=$copy/cache "$copy/elsewhere/hack/build.sh" "$1" "$copy/programs"
+[ "$("$copy/programs/manager" --version)" = "$1" ] || {
+	echo "manager --version does not print $1" >&2
+	exit 1
+}
 for program in manager wait-for-isolation; do
 	cmp "bin/$program" "$copy/programs/$program"
 	sha256sum "bin/$program"

@@ -40,6 +40,10 @@ var version = "dev"
 
 func main() {
 	opts := parseFlags(flag.CommandLine, os.Args[1:])
+	if opts.version {
+		fmt.Println(version)
+		return
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&opts.logging)))
 	log := ctrl.Log.WithName("setup")
 	log.Info("starting the SubRelay operator", "version", version, "operatorConfig", opts.operatorConfig)

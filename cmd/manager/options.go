@@ -29,6 +29,7 @@ const minRetryPeriod = 100 * time.Millisecond
 const bodiesLevel = zapcore.Level(-8)
 
 type options struct {
+	version         bool
 	operatorConfig  string
 	sharedNamespace string
 	operator        subpool.Identity
@@ -52,6 +53,7 @@ type election struct {
 // parseFlags ends the process when the arguments cannot be read, as the flag set is told to.
 func parseFlags(flags *flag.FlagSet, args []string) *options {
 	opts := &options{}
+	flags.BoolVar(&opts.version, "version", false, "Print the version and end.")
 	flags.StringVar(&opts.operatorConfig, "operator-config", "",
 		"Name of the ConfigMap, in the operator's namespace, that holds the operator configuration. Required.")
 	flags.StringVar(&opts.sharedNamespace, "shared-namespace", "subpool-gateway",
