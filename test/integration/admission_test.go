@@ -146,6 +146,23 @@ func TestOverride(t *testing.T) {
 	t.Run("as cluster-admin", func(t *testing.T) { tryAll(t, client.NewDryRunClient(cluster.Admin), attempts) })
 }
 
+// The policy asks for a label of the namespace that the operator itself has to put back when an administrator takes it off.
+func TestNamespaceLabelsComeBack(t *testing.T) {
+	t.Parallel()
+	pool := createReady(t, "unlabelled")
+	before := poolNamespace(t, pool).Labels
+	none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
+	require.NoError(t, cluster.Admin.Patch(t.Context(), bareNamespace(pool.Name), none))
+	eventually(t, readyBudget, func(c *assert.CollectT) {
+		namespace := bareNamespace(pool.Name)
+		get(c, namespace)
+		assert.Equal(c, before, namespace.Labels)
+	})
+	remove(t, &policyv1.PodDisruptionBudget{ObjectMeta: in(pool, "runtime")})
+	eventually(t, readyBudget, func(c *assert.CollectT) { get(c, &policyv1.PodDisruptionBudget{ObjectMeta: in(pool, "runtime")}) })
+	awaitReady(t, pool)
+}
+
 // Kubernetes' own controllers are no way around: a template with the marks of a pool makes no Pod.
 func TestTemplateWithMarksMakesNoPod(t *testing.T) {
 	t.Parallel()
