@@ -78,6 +78,11 @@ func TestGolden(t *testing.T) {
 			func(in *Input) { in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway },
 			func(in Input) []any { return append(policies(in), Route(in, "")) },
 		},
+		"gateway-layouts": {withAllLayouts, func(in Input) []any {
+			return slices.DeleteFunc(policies(in), func(policy any) bool {
+				return *policy.(interface{ GetName() *string }).GetName() != AllowGatewayName
+			})
+		}},
 		"gate":         {withTunedGate, workload},
 		"gate-off":     {func(in *Input) { in.Config.StartGate.Enabled = ptr.To(false) }, workload},
 		"no-proxy":     {func(in *Input) { in.Proxy = nil }, policies},
@@ -123,6 +128,19 @@ func kindOf(object runtime.ApplyConfiguration) string {
 func withNodeLocalDNS(in *Input) {
 	in.Config.DNS = append(in.Config.DNS,
 		operatorconfig.DNSPeer{CIDR: "169.254.20.10/32", Port: 53}, operatorconfig.DNSPeer{CIDR: "fd00::10/128", Port: 5353})
+}
+
+// withAllLayouts selects the data plane's Pods in each of the ways in which Envoy Gateway lays them out; docs/exposure.md
+// has the table.
+func withAllLayouts(in *Input) {
+	in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway
+	perGateway := in.Config.Gateway.DataPlane[0]
+	merged := operatorconfig.PodPeer{Namespace: perGateway.Namespace, PodLabels: map[string]string{
+		"app.kubernetes.io/component":               "proxy",
+		"gateway.envoyproxy.io/owning-gatewayclass": "subpool-envoy",
+	}}
+	besideGateway := operatorconfig.PodPeer{Namespace: in.Config.Gateway.Namespace, PodLabels: perGateway.PodLabels}
+	in.Config.Gateway.DataPlane = []operatorconfig.PodPeer{perGateway, merged, besideGateway}
 }
 
 func withTunedGate(in *Input) {
