@@ -124,22 +124,27 @@ func (l *leadership) holds() bool {
 	return l.holder == l.Identity() && time.Now().Before(l.until)
 }
 
-// fence lets a request through that reads, or that is covered by the Lease.
-func (l *leadership) fence(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if writes(request) && !l.holds() {
-			if request.Body != nil {
-				_ = request.Body.Close() // as every RoundTripper must
-			}
-			return nil, errNotLeader
-		}
-		return next.RoundTrip(request)
-	})
+// fence lets those requests to the API server through that only read, or that the Lease covers.
+func (l *leadership) fence(next http.RoundTripper) http.RoundTripper { return &fence{l, next} }
+
+type fence struct {
+	leadership *leadership
+	next       http.RoundTripper
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// RoundTrip implements http.RoundTripper.
+func (f *fence) RoundTrip(request *http.Request) (*http.Response, error) {
+	if writes(request) && !f.leadership.holds() {
+		if request.Body != nil {
+			_ = request.Body.Close() // as every RoundTripper must
+		}
+		return nil, errNotLeader
+	}
+	return f.next.RoundTrip(request)
+}
 
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+// WrappedRoundTripper lets client-go find the transport, by which it cancels requests.
+func (f *fence) WrappedRoundTripper() http.RoundTripper { return f.next }
 
 // writes tells whether a request changes something. A replica that only watches has others' rights reviewed, too: of those
 // who read its metrics.
@@ -156,7 +161,7 @@ func writes(request *http.Request) bool {
 // newLock returns the Lease in the operator's namespace, for a client of its own that is not fenced. Events tell
 // which replica leads. An attempt may take half of the renew deadline, so that one that hangs leaves time for another.
 func newLock(restConfig *rest.Config, scheme *runtime.Scheme, namespace string, e election) (resourcelock.Interface, error) {
-	config := rest.AddUserAgent(restConfig, "leader-election")
+	config := rest.AddUserAgent(rest.CopyConfig(restConfig), "leader-election")
 	config.Timeout = e.renewDeadline / 2
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
