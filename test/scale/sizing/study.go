@@ -163,11 +163,15 @@ func (s *study) note(ctx context.Context, situation string) error {
 	if err != nil {
 		return err
 	}
-	live, err := s.liveHeap(ctx)
+	if now.LiveHeap, err = s.liveHeap(ctx); err != nil {
+		return err
+	}
+	// Right before a collection is when a process holds most.
+	after, err := usage.OfProcess(s.operator.PID())
 	if err != nil {
 		return err
 	}
-	now.LiveHeap = live
+	now.Peak = after.Peak
 	found := row{situation: situation, usage: now, cpu: now.CPU - s.before.CPU, took: idle.Sub(s.since), requests: len(calls)}
 	for _, call := range calls {
 		if call.Write() {
