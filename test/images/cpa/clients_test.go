@@ -13,11 +13,11 @@ import (
 func TestWebSocketNeedsAKeyAndEchoes(t *testing.T) {
 	_, base := startDefault(t)
 	address := strings.Replace(base, "http://", "ws://", 1) + "/v1/ws"
-	_, refusal, err := websocket.Dial(t.Context(), address, nil)
+	_, refusal, err := websocket.Dial(t.Context(), address, nil) //nolint:bodyclose // Dial closes it.
 	require.Error(t, err)
 	require.Equal(t, http.StatusUnauthorized, refusal.StatusCode)
 
-	connection, _, err := websocket.Dial(t.Context(), address+"?key="+clientKey, nil)
+	connection, _, err := websocket.Dial(t.Context(), address+"?key="+clientKey, nil) //nolint:bodyclose // Dial closes it.
 	require.NoError(t, err)
 	defer func() { _ = connection.CloseNow() }()
 	require.NoError(t, connection.Write(t.Context(), websocket.MessageText, []byte("hello")))

@@ -76,10 +76,10 @@ func TestTellsARefusalByTheProxy(t *testing.T) {
 
 func TestUnusableTargetsAreRefused(t *testing.T) {
 	for _, target := range []string{"10.0.0.1:80", "tcp=10.0.0.1", "icmp=10.0.0.1:1", "get=10.0.0.1:80"} {
-		assert.ErrorContains(t, runTry(t.Context(), []string{target}, io.Discard), target)
+		require.ErrorContains(t, runTry(t.Context(), []string{target}, io.Discard), target)
 	}
-	assert.ErrorContains(t, run(t.Context(), nil), "usage")
-	assert.ErrorContains(t, run(t.Context(), []string{"sing"}), "usage")
+	require.ErrorContains(t, run(t.Context(), nil), "usage")
+	require.ErrorContains(t, run(t.Context(), []string{"sing"}), "usage")
 }
 
 func TestTheProviderCountsAndStreams(t *testing.T) {

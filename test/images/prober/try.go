@@ -87,10 +87,14 @@ func repeat(ctx context.Context, target string, try attempt, end time.Time) resu
 		} else {
 			r.Detail = err.Error()
 		}
-		if time.Now().Add(tryPause).After(end) || ctx.Err() != nil {
+		if time.Now().Add(tryPause).After(end) {
 			return r
 		}
-		time.Sleep(tryPause)
+		select {
+		case <-ctx.Done():
+			return r
+		case <-time.After(tryPause):
+		}
 	}
 }
 
@@ -164,8 +168,8 @@ func tunnels(ctx context.Context, proxy, address string) (string, error) {
 	return exchange(ctx, connection, reader, "GET /", address)
 }
 
-// exchange sends a request without a body and returns the status of the answer. The answer's body is left to the
-// connection, which is closed soon.
+// exchange sends a request without a body and returns the status of the answer. Nothing of the answer's body is read: what
+// follows that of a CONNECT is the tunnel.
 func exchange(ctx context.Context, connection net.Conn, reader *bufio.Reader, line, host string) (string, error) {
 	deadline, _ := ctx.Deadline()
 	if err := connection.SetDeadline(deadline); err != nil {
@@ -175,7 +179,7 @@ func exchange(ctx context.Context, connection net.Conn, reader *bufio.Reader, li
 		return "", err
 	}
 	method, _, _ := strings.Cut(line, " ")
-	response, err := http.ReadResponse(reader, &http.Request{Method: method})
+	response, err := http.ReadResponse(reader, &http.Request{Method: method}) //nolint:bodyclose // the caller closes the connection
 	if err != nil {
 		return "", err
 	}
