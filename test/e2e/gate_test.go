@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,9 +46,7 @@ func TestStartGate(t *testing.T) {
 	configure := func(gate map[string]any) {
 		t.Helper()
 		useOperatorConfig(t, func(config map[string]any) {
-			for setting, value := range gate {
-				config["startGate"].(map[string]any)[setting] = value
-			}
+			maps.Copy(config["startGate"].(map[string]any), gate)
 			config["runtime"] = map[string]any{"cpa": watchful(targets...)}
 		})
 	}
@@ -184,7 +184,7 @@ func awaitGateAtWork(t *testing.T, poolID string, before types.UID) {
 func requireNothingStarted(t *testing.T, poolID string) {
 	t.Helper()
 	pod := readPod(t, poolID)
-	statuses := append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...)
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	require.Greater(t, len(statuses), 1)
 	require.Equal(t, subpool.GateName, statuses[0].Name)
 	for _, status := range statuses[1:] {

@@ -34,22 +34,28 @@ func throughGateway(t *testing.T, poolID string) *edge {
 }
 
 // request prepares a request to the pool's host.
-func (e *edge) request(t require.TestingT, ctx context.Context, method, path, bearer, body string) *http.Request {
+func (e *edge) request(ctx context.Context, method, path, bearer, body string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, e.url+path, strings.NewReader(body))
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	request.Host = e.host
 	if bearer != "" {
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
-	return request
+	return request, nil
+}
+
+// ask sends a request to the pool's host.
+func (e *edge) ask(t require.TestingT, method, path, bearer, body string) answer {
+	request, err := e.request(context.Background(), method, path, bearer, body)
+	require.NoError(t, err)
+	return e.send(t, request)
 }
 
 // status asks and returns the answer's status.
 func (e *edge) status(t require.TestingT, path, bearer string) int {
-	response, err := e.client.Do(e.request(t, context.Background(), http.MethodGet, path, bearer, ""))
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return response.StatusCode
+	return e.ask(t, http.MethodGet, path, bearer, "").status
 }
 
 // statusOf sends a request exactly as it is written, which a client of Go would not, and follows redirects to other
@@ -65,6 +71,7 @@ func (e *edge) statusOf(t *testing.T, path, host string, headers ...string) int 
 		require.NoError(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
 		require.NoError(t, connection.Close())
 		if response.StatusCode != http.StatusTemporaryRedirect {
 			return response.StatusCode

@@ -35,7 +35,9 @@ func TestGW01Stream(t *testing.T) {
 	defer cancel()
 	body := fmt.Sprintf(`{"model":"small-model","stream":true,"events":%d,"pause_ms":%d}`, events, pause.Milliseconds())
 	begin := time.Now()
-	response, err := (&http.Client{}).Do(e.request(t, ctx, http.MethodPost, "/v1/chat/completions", key(t, id, "cpa_client_key"), body))
+	request, err := e.request(ctx, http.MethodPost, "/v1/chat/completions", key(t, id, "cpa_client_key"), body)
+	require.NoError(t, err)
+	response, err := (&http.Client{}).Do(request)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	require.Equal(t, http.StatusOK, response.StatusCode)
@@ -68,18 +70,16 @@ func TestGW09BodiesAndUpgrades(t *testing.T) {
 	t.Run("20 MB", func(t *testing.T) {
 		const size = 20 << 20
 		body := `{"model":"small-model","messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
-		response, err := e.client.Do(e.request(t, t.Context(), http.MethodPost, "/v1/chat/completions", clientKey, body))
-		require.NoError(t, err)
-		answer := readAnswer(t, response)
+		answer := e.ask(t, http.MethodPost, "/v1/chat/completions", clientKey, body)
 		require.Equal(t, http.StatusOK, answer.status, answer.body)
 		assert.Contains(t, answer.body, fmt.Sprintf(`"prompt_tokens":%d`, size), "all of it came to the provider")
 	})
 	t.Run("WebSocket", func(t *testing.T) {
 		address := strings.Replace(e.url, "http://", "ws://", 1) + "/v1/ws"
-		_, refusal, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{Host: e.host})
+		_, refusal, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{Host: e.host}) //nolint:bodyclose // Dial closes it.
 		require.Error(t, err)
 		assert.Equal(t, http.StatusUnauthorized, refusal.StatusCode, "without a key")
-		connection, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{
+		connection, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{ //nolint:bodyclose // Dial closes it.
 			Host: e.host, HTTPHeader: http.Header{"Authorization": {"Bearer " + clientKey}},
 		})
 		require.NoError(t, err)
@@ -156,11 +156,7 @@ func askAllTheTime(t *testing.T, e *edge) *answers {
 				ticker.Stop()
 				return
 			case <-ticker.C:
-				at, status := time.Now(), 0
-				if response, err := e.client.Do(e.request(t, ctx, http.MethodGet, "/healthz", "", "")); err == nil {
-					status = response.StatusCode
-					_ = response.Body.Close()
-				}
+				at, status := time.Now(), e.statusOrNone(ctx)
 				if ctx.Err() == nil {
 					record.add(sample{at, status})
 				}
@@ -169,6 +165,20 @@ func askAllTheTime(t *testing.T, e *edge) *answers {
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	return record
+}
+
+// statusOrNone asks for the pool's health; 0 if nobody answers.
+func (e *edge) statusOrNone(ctx context.Context) int {
+	request, err := e.request(ctx, http.MethodGet, "/healthz", "", "")
+	if err != nil {
+		return 0
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close() // only the status counts
+	return response.StatusCode
 }
 
 func (a *answers) add(s sample) {

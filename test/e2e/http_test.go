@@ -103,12 +103,12 @@ func (s *server) ask(t require.TestingT, method, path, bearer, body string) answ
 	if bearer != "" {
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
-	response, err := s.client.Do(request)
-	require.NoError(t, err)
-	return readAnswer(t, response)
+	return s.send(t, request)
 }
 
-func readAnswer(t require.TestingT, response *http.Response) answer {
+func (s *server) send(t require.TestingT, request *http.Request) answer {
+	response, err := s.client.Do(request)
+	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,7 +166,7 @@ func providerCalls(t require.TestingT) []string {
 	for decoder := json.NewDecoder(strings.NewReader(logOf(t, "outside", "provider", "prober"))); decoder.More(); {
 		var line struct{ Source, Method string }
 		require.NoError(t, decoder.Decode(&line))
-		if address, _, found := strings.Cut(line.Source, ":"); found && line.Method == "POST" {
+		if address, _, found := strings.Cut(line.Source, ":"); found && line.Method == http.MethodPost {
 			sources = append(sources, address)
 		}
 	}
