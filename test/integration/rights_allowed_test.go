@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	netv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,8 +37,6 @@ func TestOperatorMayKeepPools(t *testing.T) {
 	fresh.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "SubPool", Name: "fresh-" + pool.Name, UID: "fresh", Controller: ptr.To(true),
 	}}
-	lease := &coordinationv1.Lease{ObjectMeta: named(systemNamespace, "subpool-operator")}
-	get(t, lease)
 	tryAll(t, byHand(t), append(attempts, []attempt{
 		{"make a namespace", creating(fresh), ""},
 		{"read a namespace", reading(namespace), ""},
@@ -55,15 +54,26 @@ func TestOperatorMayKeepPools(t *testing.T) {
 			return c.Status().Patch(t.Context(), pool.DeepCopy(), patch)
 		}, ""},
 		{"tell about a SubPool", creating(eventAbout(metav1.NamespaceDefault, corev1.ObjectReference{Kind: "SubPool", Name: pool.Name})), ""},
-		{"keep its Lease", func(t *testing.T, c client.Client) error {
-			t.Helper()
-			return c.Update(t.Context(), lease)
-		}, ""},
+		{"keep its Lease", renewing(named(systemNamespace, "subpool-operator")), ""},
 		{"review a token", creating(&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "of a scraper"}}), ""},
 		{"review access", creating(&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "scraper", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
 		}}), ""},
 	}...))
+}
+
+// renewing is an update of a Lease, also of one that its holder renews at the same moment.
+func renewing(meta metav1.ObjectMeta) try {
+	return func(t *testing.T, c client.Client) error {
+		t.Helper()
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			lease := &coordinationv1.Lease{ObjectMeta: meta}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
+				return err
+			}
+			return c.Update(t.Context(), lease)
+		})
+	}
 }
 
 // orThere lets an attempt to make an object pass that exists: what was allowed comes so far.
