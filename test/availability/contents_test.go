@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration || chaos
 
 package availability
 
@@ -29,6 +29,11 @@ import (
 
 func namespaceOf(pool *v1alpha1.SubPool) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: harness.NamespaceOf(pool.Name)}}
+}
+
+// in returns where an object of the pool is.
+func in(pool *v1alpha1.SubPool, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: harness.NamespaceOf(pool.Name), Name: name}
 }
 
 // contents returns what the operator made for a pool, by kind and name. What differs from pool to pool is left out:

@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration || chaos
 
 // Package availability tests that the operator goes on, and ends up right, while processes end, the API server pauses and
 // calls get lost. It has a control plane of its own; each test runs its own operators, one test after the other.
@@ -24,6 +24,9 @@ var (
 	lab     *harness.Lab
 	cluster *harness.Cluster
 )
+
+// background is for what also happens after a test's own context has ended.
+var background = context.Background()
 
 // budget is for whatever has no promise of its own. It is generous, since other tests share the machine.
 const budget = 2 * time.Minute
@@ -55,7 +58,7 @@ func run(m *testing.M, l *harness.Lab) (code int, err error) {
 	return m.Run(), nil
 }
 
-// start runs an operator until the end of the test. It logs little, since it has a lot to do.
+// start runs an operator until the end of the test.
 func start(t *testing.T, behind *harness.Cluster, flags ...string) *harness.Operator {
 	t.Helper()
 	operator, err := behind.StartOperator(context.Background(), append([]string{"--zap-log-level=info"}, flags...)...)
@@ -64,10 +67,13 @@ func start(t *testing.T, behind *harness.Cluster, flags ...string) *harness.Oper
 		if t.Failed() {
 			t.Log(operator.LogTail())
 		}
+		_ = operator.Stop() // gives up the Lease; a process that has ended by itself has failed
 		assert.NoError(t, operator.Kill())
 	})
 	return operator
 }
+
+func keyOf(object client.Object) client.ObjectKey { return client.ObjectKeyFromObject(object) }
 
 // newPools returns pools that do not exist yet.
 func newPools(word string, count int) []*v1alpha1.SubPool {
@@ -99,8 +105,13 @@ func change(t *testing.T, edit func(*v1alpha1.SubPoolSpec), pools ...*v1alpha1.S
 func awaitReady(t *testing.T, pools ...*v1alpha1.SubPool) {
 	t.Helper()
 	for _, pool := range pools {
-		cluster.AwaitCondition(t, pool, budget, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPoolReady)
+		awaitReadyWithin(t, budget, pool)
 	}
+}
+
+func awaitReadyWithin(t *testing.T, within time.Duration, pool *v1alpha1.SubPool) {
+	t.Helper()
+	cluster.AwaitCondition(t, pool, within, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonPoolReady)
 }
 
 func awaitSuspended(t *testing.T, pools ...*v1alpha1.SubPool) {
