@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,14 +51,16 @@ type credentialWatches struct {
 	watches map[string]*credentialWatch // by pool id
 }
 
-// credentialWatch is the watch on one pool's Secret.
+// credentialWatch is the watch on one pool's Secret: the store of a reflector that keeps nothing but a resource version.
 type credentialWatch struct {
 	stop   context.CancelFunc
-	store  cache.Store
-	synced func() bool
+	notify func()
 
-	// read is the Secret as it was read last.
-	read *credentials
+	mu sync.Mutex
+	// read is the Secret as it was read last, and version what the watch says that it is at; empty before the watch has said
+	// anything, and when there is no Secret.
+	read    *credentials
+	version string
 }
 
 func newCredentialWatches(client metadata.Interface) *credentialWatches {
@@ -90,17 +93,16 @@ func (w *credentialWatches) remember(ctx context.Context, poolID string, read *c
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if running, found := w.watches[poolID]; found {
-		running.read = read
+		running.remember(read)
 		return
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: w.listerWatcher(subpool.NamespaceName(poolID)),
-		ObjectType:    &metav1.PartialObjectMetadata{},
-		Handler:       w.handler(ctx, poolID, read.ResourceVersion),
-	})
-	w.watches[poolID] = &credentialWatch{stop: stop, store: store, synced: informer.HasSynced, read: read}
-	go informer.RunWithContext(ctx)
+	running := &credentialWatch{stop: stop, notify: func() { w.notify(ctx, poolID) }, read: read}
+	w.watches[poolID] = running
+	namespace := subpool.NamespaceName(poolID)
+	reflector := cache.NewReflectorWithOptions(w.listerWatcher(namespace), &metav1.PartialObjectMetadata{}, running,
+		cache.ReflectorOptions{Name: "credentials of " + namespace})
+	go reflector.RunWithContext(ctx)
 }
 
 // current returns the pool's credentials without asking the API server, if the watch says that they are those that were read.
@@ -108,15 +110,10 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running, found := w.watches[poolID]
-	if !found || !running.synced() {
+	if !found {
 		return nil, false
 	}
-	object, found, err := running.store.GetByKey(subpool.NamespaceName(poolID) + "/" + subpool.CredentialsName)
-	if !found || err != nil {
-		return nil, false
-	}
-	seen, ok := object.(*metav1.PartialObjectMetadata)
-	return running.read, ok && seen.UID == running.read.UID && seen.ResourceVersion == running.read.ResourceVersion
+	return running.current()
 }
 
 // stop ends the watch of a pool that goes away.
@@ -126,6 +123,14 @@ func (w *credentialWatches) stop(poolID string) {
 	if running, found := w.watches[poolID]; found {
 		running.stop()
 		delete(w.watches, poolID)
+	}
+}
+
+func (w *credentialWatches) notify(ctx context.Context, poolID string) {
+	pool := &v1alpha1.SubPool{ObjectMeta: metav1.ObjectMeta{Name: poolID}}
+	select {
+	case w.events <- event.GenericEvent{Object: pool}:
+	case <-ctx.Done():
 	}
 }
 
@@ -144,23 +149,51 @@ func (w *credentialWatches) listerWatcher(namespace string) cache.ListerWatcher 
 	}
 }
 
-// handler tells of every change since the given version, which the pool was judged by.
-func (w *credentialWatches) handler(ctx context.Context, poolID, judged string) cache.ResourceEventHandler {
-	notify := func() {
-		pool := &v1alpha1.SubPool{ObjectMeta: metav1.ObjectMeta{Name: poolID}}
-		select {
-		case w.events <- event.GenericEvent{Object: pool}:
-		case <-ctx.Done():
-		}
-	}
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, initial bool) {
-			secret, ok := object.(*metav1.PartialObjectMetadata)
-			if !initial || !ok || secret.ResourceVersion != judged {
-				notify()
-			}
-		},
-		UpdateFunc: func(_, _ any) { notify() },
-		DeleteFunc: func(_ any) { notify() },
+func (c *credentialWatch) remember(read *credentials) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = read
+}
+
+func (c *credentialWatch) current() (*credentials, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read, c.version == c.read.ResourceVersion
+}
+
+// hear takes the version that the Secret is at, and tells when it is not the one that was read.
+func (c *credentialWatch) hear(version string) {
+	c.mu.Lock()
+	c.version = version
+	news := version != c.read.ResourceVersion
+	c.mu.Unlock()
+	if news {
+		c.notify()
 	}
 }
+
+// Add implements cache.ReflectorStore.
+func (c *credentialWatch) Add(object any) error { return c.Replace([]any{object}, "") }
+
+// Update implements cache.ReflectorStore.
+func (c *credentialWatch) Update(object any) error { return c.Replace([]any{object}, "") }
+
+// Delete implements cache.ReflectorStore.
+func (c *credentialWatch) Delete(any) error { return c.Replace(nil, "") }
+
+// Replace implements cache.ReflectorStore: the list has the Secret, or nothing.
+func (c *credentialWatch) Replace(objects []any, _ string) error {
+	version := ""
+	for _, object := range objects {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return err
+		}
+		version = accessor.GetResourceVersion()
+	}
+	c.hear(version)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore: there is nothing to say again.
+func (c *credentialWatch) Resync() error { return nil }

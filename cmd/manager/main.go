@@ -64,6 +64,8 @@ func run(opts *options) error {
 	source := &operatorconfig.Source{
 		Namespace: opts.operator.Namespace, Name: opts.operatorConfig, SharedNamespace: opts.sharedNamespace,
 	}
+	// The buffers of a decompressor for each watch take more memory than small objects take of a cluster's network.
+	restConfig.DisableCompression = true
 	manager, err := newManager(restConfig, opts, source)
 	if err != nil {
 		return err
