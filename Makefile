@@ -167,13 +167,13 @@ test-lab: bin/tools/gotestsum lab ## Test the lab itself: start nodes, use them,
 
 .PHONY: test-integration
 test-integration: bin/tools/gotestsum build lab dist/install.yaml ## Test the operator against a real API server.
-	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/... ./test/clusterwide/...)
+	$(call go-test,integration,.,-count=1 -timeout=20m -tags=integration ./test/integration/... ./test/clusterwide/... ./test/availability/...)
 
 # The seed is to be seen at once, and what happens on the way.
 .PHONY: test-chaos test-chaos-short
 test-chaos test-chaos-short: format := standard-verbose
-test-chaos: bin/tools/gotestsum build lab ## Test 30 pools while users, administrators and the cluster run wild. SUBRELAY_CHAOS_SEED repeats a run.
-	$(call go-test,chaos,.,-count=1 -timeout=30m -tags=chaos ./test/chaos/...)
+test-chaos: bin/tools/gotestsum build lab ## Test 30 pools while users, administrators and the cluster run wild, and long pauses. SUBRELAY_CHAOS_SEED repeats a run.
+	$(call go-test,chaos,.,-count=1 -timeout=30m -tags=chaos ./test/chaos/... ./test/availability/...)
 test-chaos-short: bin/tools/gotestsum build lab
 	$(call go-test,chaos,.,-count=1 -timeout=15m -short -tags=chaos ./test/chaos/...)
 

@@ -35,7 +35,7 @@ func TestCTL05SickPools(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behind, err := cluster.Behind(t.Context(), func(next http.Handler) http.Handler {
+			ailing := behind(t, func(next http.Handler) http.Handler {
 				return http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
 					if pool, err := harness.WrittenPool(request); err == nil && strings.HasPrefix(pool, "sick-") {
 						ail(answer, request)
@@ -44,8 +44,7 @@ func TestCTL05SickPools(t *testing.T) {
 					next.ServeHTTP(answer, request)
 				})
 			})
-			require.NoError(t, err)
-			start(t, behind)
+			start(t, ailing)
 			create(t, newPools("sick", sickPools)...)
 			requireMade(t, firstBudget)
 			requireMade(t, laterBudget)
@@ -67,10 +66,14 @@ func requireMade(t *testing.T, within time.Duration) {
 // CTL-05: a pool that is made while a new process looks at every pool for the first time is among the first, although each
 // look takes long.
 func TestCTL05NewPoolBeforeResync(t *testing.T) {
-	const pause = 500 * time.Millisecond
+	const (
+		pause = 300 * time.Millisecond
+		// mostBefore are the passes that may be under way, or wait for their turn, when it is made, and a few that end meanwhile.
+		mostBefore = 40
+	)
 	old := createFleet(t)
 	looks := &looks{at: map[string]bool{}}
-	behind, err := cluster.Behind(t.Context(), func(next http.Handler) http.Handler {
+	slow := behind(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
 			if strings.HasSuffix(request.URL.Path, "/secrets/subpool-credentials") {
 				looks.add(request.URL.Path)
@@ -82,15 +85,14 @@ func TestCTL05NewPoolBeforeResync(t *testing.T) {
 			next.ServeHTTP(answer, request)
 		})
 	})
-	require.NoError(t, err)
-	start(t, behind)
+	start(t, slow)
 	harness.Eventually(t, budget, func(c *assert.CollectT) { assert.NotZero(c, looks.count()) })
 	fresh := newPools("fresh", 1)[0]
 	create(t, fresh)
 	harness.Eventually(t, budget, func(c *assert.CollectT) { cluster.Get(c, namespaceOf(fresh)) })
 	before := looks.count()
 	t.Logf("%d of %d other pools were looked at before", before, len(old))
-	assert.Less(t, before, len(old), "it was not the last one")
+	assert.LessOrEqual(t, before, mostBefore)
 	harness.Eventually(t, budget, func(c *assert.CollectT) { assert.Greater(c, looks.count(), len(old)) })
 }
 

@@ -78,9 +78,7 @@ func TestCTL04LostWrites(t *testing.T) {
 			}
 		}
 	}
-	behind, err := cluster.Behind(t.Context(), w.meddle)
-	require.NoError(t, err)
-	start(t, behind)
+	start(t, behind(t, w.meddle))
 	from := markAudit(t)
 
 	for _, step := range []struct {

@@ -7,6 +7,7 @@ package availability
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -71,6 +72,16 @@ func start(t *testing.T, behind *harness.Cluster, flags ...string) *harness.Oper
 		assert.NoError(t, operator.Kill())
 	})
 	return operator
+}
+
+// behind returns the cluster as operators see it whose calls go through meddle, until they have ended with the test.
+func behind(t *testing.T, meddle func(http.Handler) http.Handler) *harness.Cluster {
+	t.Helper()
+	ctx, end := context.WithCancel(background)
+	t.Cleanup(end)
+	meddled, err := cluster.Behind(ctx, meddle)
+	require.NoError(t, err)
+	return meddled
 }
 
 func keyOf(object client.Object) client.ObjectKey { return client.ObjectKeyFromObject(object) }

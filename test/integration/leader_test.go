@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// handoverBudget: a leader that ends in good order gives up the Lease, for which the other asks every 2 s.
-	handoverBudget = 6 * time.Second
+	// handoverBudget: a leader that ends in good order gives up the Lease, for which the other asks every 0.5 to 1.1 s. The
+	// test itself takes a part of it. How soon the other one acts is measured in test/availability.
+	handoverBudget = 4 * time.Second
 
 	// takeoverBudget: the Lease of a leader that died runs out after 15 s.
 	takeoverBudget = 15*time.Second + handoverBudget

@@ -277,6 +277,7 @@ func TestWithoutPermissionToDeleteNamespaces(t *testing.T) {
 			giveBack()
 		})
 	}
+	t.Parallel() // the rights are back; Kubernetes takes a while to empty a namespace
 	for _, pool := range kept {
 		awaitGone(t, goneBudget, pool)
 		requireGone(t, bareNamespace(pool.Name))
