@@ -118,14 +118,15 @@ func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request)
 	}
 	r.statuses.catchUp(pool)
 	if !pool.DeletionTimestamp.IsZero() {
-		return r.reconcileDelete(ctx, pool)
+		result, err := r.reconcileDelete(ctx, pool)
+		return result, r.reportRefusal(ctx, pool, err)
 	}
 	if err := r.ensureFinalizer(ctx, pool); err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, r.reportRefusal(ctx, pool, err)
 	}
 	seen, err := r.observe(ctx, pool)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, r.reportRefusal(ctx, pool, err)
 	}
 	outcome := r.build(ctx, seen)
 	if err := r.report(ctx, pool, assess(seen, outcome)); err != nil {

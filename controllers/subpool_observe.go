@@ -52,6 +52,9 @@ type observation struct {
 	// by the namespace's RoleBinding is not there.
 	credentials *credentials
 
+	// credentialsHidden is why the Secret could not be read; nil if it could.
+	credentialsHidden error
+
 	// proxy is nil while the shared Mihomo's Service is missing or unusable; then proxyProblem says why.
 	proxy        *subpool.Proxy
 	proxyReady   bool
@@ -187,7 +190,7 @@ func (r *SubPoolReconciler) observeCredentials(ctx context.Context, seen *observ
 		r.credentials.remember(ctx, seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
 	}
 	if apierrors.IsForbidden(err) {
-		return nil // the RoleBinding that allows it is missing, or too new for the server to honour it
+		seen.credentialsHidden, err = err, nil // the RoleBinding that allows it is missing, or too new for the server to honour it
 	}
 	return err
 }

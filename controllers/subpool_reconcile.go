@@ -233,7 +233,9 @@ func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observat
 	}
 	err = r.Create(ctx, secret, client.FieldOwner(objectsOwner))
 	if err != nil {
-		if apierrors.IsAlreadyExists(err) {
+		if apierrors.IsAlreadyExists(err) && seen.credentialsHidden != nil {
+			err = fmt.Errorf("cannot read Secret %s/%s: %w", secret.Namespace, secret.Name, seen.credentialsHidden)
+		} else if apierrors.IsAlreadyExists(err) {
 			log.FromContext(ctx).Info("another process made the pool's credentials at the same moment: " +
 				"is the operator installed twice, or without leader election?")
 			err = nil // the next pass looks at whose it is

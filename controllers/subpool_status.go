@@ -3,12 +3,14 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,8 +92,8 @@ func blockedVerdict(done outcome) verdict {
 	switch {
 	case done.blocked != nil:
 		return no(done.blocked.reason, "%s", done.blocked.message)
-	case done.err != nil: // errors.Join puts each error on a line of its own
-		return no(v1alpha1.ReasonApplyFailed, "%s", strings.ReplaceAll(done.err.Error(), "\n", "; "))
+	case done.err != nil:
+		return refusal(done.err)
 	default:
 		return yes(v1alpha1.ReasonPoolReady)
 	}
@@ -178,6 +180,22 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	r.statuses.remember(written)
 	r.tell(ctx, pool, status)
 	return nil
+}
+
+// reportRefusal says in Ready what the API server refused to a pass that ended before it could judge the pool, and returns
+// the error. The rest of the status stays. Conflicts, and failures to reach the server at all, pass by themselves.
+func (r *SubPoolReconciler) reportRefusal(ctx context.Context, pool *v1alpha1.SubPool, err error) error {
+	if err == nil || apierrors.IsConflict(err) || apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+		return err
+	}
+	status := *pool.Status.DeepCopy()
+	conditionSet{&status.Conditions, pool.Generation}.set(v1alpha1.ConditionReady, refusal(err))
+	return errors.Join(err, r.report(ctx, pool, status))
+}
+
+// refusal keeps the message on one line: errors.Join puts each error on a line of its own.
+func refusal(err error) verdict {
+	return no(v1alpha1.ReasonApplyFailed, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // replaceStatus puts the whole status in the place of whatever is there: also of what others have written, such as a tool

@@ -17,6 +17,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -271,6 +272,7 @@ func TestWithoutPermissionToDeleteNamespaces(t *testing.T) {
 			from := markAudit(t)
 			remove(t, pool)
 			awaitRefusedCall(t, from, permission{"", "namespaces", verb})
+			awaitWords(t, pool, fmt.Sprintf("cannot %s resource \"namespaces\"", verb))
 			get(t, pool)
 			assert.Contains(t, pool.Finalizers, v1alpha1.Finalizer)
 			assert.Nil(t, poolNamespace(t, pool).DeletionTimestamp)
@@ -297,6 +299,18 @@ func TestWithoutPermissionToMendNamespaces(t *testing.T) {
 	assert.Equal(t, "restricted", poolNamespace(t, pool).Labels["pod-security.kubernetes.io/enforce"])
 }
 
+// awaitWords waits until the API server's words are in the pool's status, whether or not its spec could be judged.
+func awaitWords(t *testing.T, pool *v1alpha1.SubPool, words string) {
+	t.Helper()
+	eventually(t, readyBudget, func(c *assert.CollectT) {
+		get(c, pool)
+		ready := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionReady)
+		require.NotNil(c, ready)
+		assert.Equal(c, v1alpha1.ReasonApplyFailed, ready.Reason)
+		assert.Contains(c, ready.Message, words)
+	})
+}
+
 // Without the right to its own kind the operator does nothing to a new pool, and with it does everything.
 func TestWithoutPermissionToSubPools(t *testing.T) {
 	for _, right := range []permission{
@@ -311,6 +325,9 @@ func TestWithoutPermissionToSubPools(t *testing.T) {
 			pool := newPool("unseen")
 			create(t, pool)
 			awaitRefusedCall(t, from, right)
+			if right.resource == "subpools" {
+				awaitWords(t, pool, `cannot patch resource "subpools"`)
+			}
 			assert.Equal(t, before, generationsOf(t, poolObjects(t, standing)))
 			giveBack()
 			awaitReady(t, pool)
