@@ -98,7 +98,7 @@ lint-scripts: debian-packages
 	@$(STEP) shellcheck shellcheck $(SCRIPTS)
 
 .PHONY: verify
-verify: verify-generated verify-modules verify-format lint verify-manifests verify-dependencies verify-licences verify-versions verify-workflows ## Check all that needs no running cluster.
+verify: verify-generated verify-modules verify-format lint verify-manifests verify-crd verify-dependencies verify-licences verify-versions verify-workflows ## Check all that needs no running cluster.
 
 .PHONY: verify-generated
 verify-generated: bin/tools/controller-gen
@@ -115,6 +115,12 @@ verify-format:
 .PHONY: verify-manifests
 verify-manifests: bin/tools/kustomize
 	@$(STEP) 'manifests keep the rules' deploy/tests/render.sh
+
+# config/crd/previous is the definition of the last release, which each release replaces.
+.PHONY: verify-crd
+verify-crd:
+	@$(STEP) 'SubPools of the last release stay valid' \
+		go run ./hack/crd config/crd/previous/subrelay.example.com_subpools.yaml config/crd/bases/subrelay.example.com_subpools.yaml
 
 .PHONY: verify-dependencies
 verify-dependencies: bin/tools/govulncheck

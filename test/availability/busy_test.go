@@ -125,9 +125,9 @@ func TestFlowSchemas(t *testing.T) {
 	httpClient, err := rest.HTTPClientFor(operator)
 	require.NoError(t, err)
 	for path, want := range map[string]string{
-		"/apis/subrelay.example.com/v1alpha1/subpools":                                            "subpool-operator",
-		"/api/v1/namespaces/subpool-x/pods":                                                       "subpool-operator",
-		"/apis/coordination.k8s.io/v1/namespaces/subpool-system/leases/subpool-operator":          "subpool-operator-lease",
+		"/apis/subrelay.example.com/v1alpha1/subpools":                                   "subpool-operator",
+		"/api/v1/namespaces/subpool-x/pods":                                              "subpool-operator",
+		"/apis/coordination.k8s.io/v1/namespaces/subpool-system/leases/subpool-operator": "subpool-operator-lease",
 	} {
 		schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: want}}
 		require.NoError(t, cluster.Admin.Get(t.Context(), client.ObjectKeyFromObject(schema), schema))
