@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -128,7 +129,7 @@ func (c *comparison) values(path string, before, after *schema) {
 		c.report(path, "is limited to a list of values now")
 	}
 	for _, value := range before.Enum {
-		kept := slices.ContainsFunc(after.Enum, func(v apiextensionsv1.JSON) bool { return string(v.Raw) == string(value.Raw) })
+		kept := slices.ContainsFunc(after.Enum, func(v apiextensionsv1.JSON) bool { return bytes.Equal(v.Raw, value.Raw) })
 		if len(after.Enum) > 0 && !kept {
 			c.report(path, "may not be %s any more", value.Raw)
 		}
