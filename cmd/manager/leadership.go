@@ -58,6 +58,8 @@ func newLeadership(lock resourcelock.Interface, term time.Duration) *leadership 
 func (l *leadership) configure(settings *ctrl.Options, e election) {
 	settings.LeaderElection = true
 	settings.LeaderElectionResourceLockInterface = l
+	// The election has its lock; the metric of who leads has its name from here.
+	settings.LeaderElectionID = leaseName
 	settings.LeaseDuration, settings.RenewDeadline, settings.RetryPeriod = &e.leaseDuration, &e.renewDeadline, &e.retryPeriod
 	// The process ends right after, so a successor need not wait for the Lease to run out.
 	settings.LeaderElectionReleaseOnCancel = true
