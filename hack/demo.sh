@@ -55,7 +55,7 @@ up() {
 	standins examples/subpool-internal.yaml | kubectl apply --server-side --filename -
 	follow_until_ready
 	step 'Ready'
-	kubectl get sp --output wide
+	kubectl get subpools --output wide
 	kubectl --namespace subpool-demo-pool get statefulset,pod,pvc,service,networkpolicy
 	next_steps
 }
@@ -66,7 +66,7 @@ next_steps() {
 		The node runs on. In this shell:
 
 		  export KUBECONFIG=$(lab kubeconfig)
-		  kubectl describe sp demo-pool
+		  kubectl describe subpool demo-pool
 
 		Reach the two applications, each from a terminal of its own:
 
@@ -78,11 +78,11 @@ next_steps() {
 		  key() { kubectl -n subpool-demo-pool get secret subpool-credentials -o go-template="{{index .data \"\$1\" | base64decode}}"; }
 		  curl -H "Authorization: Bearer \$(key cpa_client_key)" http://127.0.0.1:8317/v1/models
 		  curl -H "Authorization: Bearer \$(key cpamp_admin_key)" http://127.0.0.1:18317/status
-		  kubectl patch sp demo-pool --type=merge -p '{"spec":{"suspend":true}}'    # stop it, keep its data
-		  kubectl -n subpool-demo-pool delete networkpolicy default-deny           # comes back at once
-		  kubectl delete sp demo-pool                                              # removes it and its data
+		  kubectl patch subpool demo-pool --type=merge -p '{"spec":{"suspend":true}}'   # stop it, keep its data
+		  kubectl -n subpool-demo-pool delete networkpolicy default-deny               # comes back at once
+		  kubectl delete subpool demo-pool                                             # removes it and its data
 
-		Without a kubectl of your own: bin/lab kubectl --name $lab_name -- get sp
+		Without a kubectl of your own: bin/lab kubectl --name $lab_name -- get subpools
 		Remove everything: make demo-down
 	END
 }
