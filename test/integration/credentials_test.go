@@ -111,8 +111,9 @@ func TestCFG02TwoOperators(t *testing.T) {
 	late := operatorCalls(t, from, func(c harness.Call) bool {
 		return writesSecret(c) && c.ResponseStatus.Code == http.StatusConflict
 	})
-	assert.Equal(t, len(late), timesLogged(t, "another process made the pool's credentials", cluster.operator, second),
-		"whoever came too late says so")
+	// Who has just given itself access may find the Secret made before it can read it: that is no news then.
+	assert.LessOrEqual(t, timesLogged(t, "another process made the pool's credentials", cluster.operator, second), len(late),
+		"nobody says so who was not too late")
 }
 
 func writesSecret(c harness.Call) bool { return c.Write() && c.ObjectRef.Resource == "secrets" }
