@@ -63,7 +63,7 @@ type gatewayKind struct {
 }
 
 func newGatewayAPI(cache cache.Cache, discovery discovery.DiscoveryInterface, kinds ...gatewayKind) *gatewayAPI {
-	return &gatewayAPI{cache: cache, discovery: discovery, kinds: kinds, changed: make(chan event.GenericEvent)}
+	return &gatewayAPI{cache: cache, discovery: discovery, kinds: kinds, changed: make(chan event.GenericEvent), served: map[string]bool{}}
 }
 
 // start finds out what is served before the first pool is looked at.
@@ -78,9 +78,9 @@ func (g *gatewayAPI) start(ctx context.Context, controller controller.Controller
 			if err := g.watch(ctx, kind); err != nil {
 				return err
 			}
+			g.set(kind, true)
 		}
 	}
-	g.set(served)
 	return nil
 }
 
@@ -98,10 +98,11 @@ func (g *gatewayAPI) missing() []string {
 	return missing
 }
 
-func (g *gatewayAPI) set(served map[string]bool) {
+// set comes after each kind's watch, so that a kind that cannot be listed does not have another one watched twice.
+func (g *gatewayAPI) set(kind gatewayKind, served bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.served = served
+	g.served[kind.name] = served
 }
 
 // source feeds the changes into a controller.
@@ -174,31 +175,33 @@ func (g *gatewayAPI) refresh(ctx context.Context) error {
 	}
 	missing := g.missing()
 	different := false
+	var errs []error
 	for _, kind := range g.kinds {
 		wasServed := !slices.Contains(missing, kind.name)
 		if served[kind.name] == wasServed {
 			continue
 		}
-		different = true
 		if wasServed {
 			err = g.unwatch(ctx, kind)
 		} else {
 			err = g.watchNow(ctx, kind)
 		}
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
+		different = true
+		g.set(kind, served[kind.name])
 	}
 	if !different {
-		return nil
+		return errors.Join(errs...)
 	}
-	g.set(served)
 	log.FromContext(ctx).Info("the kinds of the Gateway API changed", "missing", g.missing())
 	select {
 	case g.changed <- event.GenericEvent{Object: &gatewayv1.Gateway{}}:
 	case <-ctx.Done():
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // discover asks the API server which of the kinds it serves.
