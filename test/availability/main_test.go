@@ -6,7 +6,6 @@ package availability
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"os"
 	"testing"
@@ -50,10 +49,7 @@ func run(m *testing.M, l *harness.Lab) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	lab = l
-	if cluster, err = lab.Connect(ctx); err != nil {
-		return 1, err
-	}
-	if err := errors.Join(cluster.CreateShared(ctx), cluster.StartKubelet(ctx)); err != nil {
+	if cluster, err = lab.ConnectWithPaperNode(ctx); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

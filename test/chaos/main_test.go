@@ -32,13 +32,7 @@ func runTests(m *testing.M, l *harness.Lab) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	lab = l
-	if cluster, err = lab.Connect(ctx); err != nil {
-		return 1, err
-	}
-	if err := cluster.CreateShared(ctx); err != nil {
-		return 1, err
-	}
-	if err := cluster.StartKubelet(ctx); err != nil {
+	if cluster, err = lab.ConnectWithPaperNode(ctx); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

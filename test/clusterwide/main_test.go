@@ -53,13 +53,7 @@ func run(m *testing.M, l *harness.Lab) (code int, err error) {
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	lab = l
-	if cluster, err = lab.Connect(ctx); err != nil {
-		return 1, err
-	}
-	if err := cluster.CreateShared(ctx); err != nil {
-		return 1, err
-	}
-	if err := cluster.StartKubelet(ctx); err != nil {
+	if cluster, err = lab.ConnectWithPaperNode(ctx); err != nil {
 		return 1, err
 	}
 	if operator, err = cluster.StartOperator(ctx); err != nil {

@@ -54,3 +54,19 @@ func (l *Lab) Connect(ctx context.Context) (*Cluster, error) {
 	audit := &AuditLog{path: filepath.Join(filepath.Dir(kubeconfig), "audit.log"), admin: admin}
 	return &Cluster{Config: config, Admin: admin, Audit: audit}, nil
 }
+
+// ConnectWithPaperNode is Connect for a control plane without a node: it also makes what pools share, and starts a kubelet
+// that acts until ctx ends.
+func (l *Lab) ConnectWithPaperNode(ctx context.Context) (*Cluster, error) {
+	cluster, err := l.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.CreateShared(ctx); err != nil {
+		return nil, err
+	}
+	if err := cluster.StartKubelet(ctx); err != nil {
+		return nil, err
+	}
+	return cluster, nil
+}

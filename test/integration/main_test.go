@@ -52,13 +52,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M, lab *harness.Lab) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if cluster.Cluster, err = lab.Connect(ctx); err != nil {
-		return 1, err
-	}
-	if err := cluster.CreateShared(ctx); err != nil {
-		return 1, err
-	}
-	if err := cluster.StartKubelet(ctx); err != nil {
+	if cluster.Cluster, err = lab.ConnectWithPaperNode(ctx); err != nil {
 		return 1, err
 	}
 	record, err := cluster.RecordStatuses(ctx)
