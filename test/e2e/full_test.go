@@ -39,9 +39,11 @@ func TestSTO05FullVolume(t *testing.T) {
 	// New keys have to be written to the volume before anything may start.
 	require.NoError(t, admin.Delete(t.Context(), readCredentials(t, id)))
 	awaitTrouble(t, id, v1alpha1.ReasonInitializationFailed, "initialize-config", "exit code 1", "kubectl .*logs")
-	said, err := lab.Kubectl(t.Context(), "logs", podName, "--namespace="+namespaceOf(id), "--container=initialize-config")
-	require.NoError(t, err)
-	assert.Contains(t, said, "free space on the pool's volume")
+	eventually(t, truthBudget, func(c *assert.CollectT) {
+		said, err := lab.Kubectl(t.Context(), "logs", podName, "--namespace="+namespaceOf(id), "--container=initialize-config")
+		require.NoError(c, err)
+		assert.Contains(c, said, "free space on the pool's volume", "an attempt that has just begun has not said anything yet")
+	})
 	assert.Equal(t, before.config, volume.run(t, "cat cpa/config.yaml"), "with a full volume and new keys")
 
 	volume.run(t, "rm cpa/logs/filling")

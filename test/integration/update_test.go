@@ -61,6 +61,8 @@ func TestSTA04SuspendAndResume(t *testing.T) {
 	eventually(t, readyBudget, func(c *assert.CollectT) {
 		get(c, workload)
 		assert.Equal(c, ptr.To[int32](0), workload.Spec.Replicas)
+		assert.Equal(c, workload.Generation, workload.Status.ObservedGeneration,
+			"until then the StatefulSet's controller may still make the Pod that was asked for")
 	})
 	awaitGone(t, readyBudget, &corev1.Pod{ObjectMeta: in(pool, "runtime-0")})
 
