@@ -110,6 +110,7 @@ func newManager(restConfig *rest.Config, opts *options, source *operatorconfig.S
 			FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
 		HealthProbeBindAddress:  opts.healthAddress,
+		PprofBindAddress:        opts.pprofAddress,
 		GracefulShutdownTimeout: ptr.To(shutdownBudget),
 		Controller:              ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -36,6 +37,7 @@ type options struct {
 	election        election
 	metricsAddress  string
 	healthAddress   string
+	pprofAddress    string
 	logging         zap.Options
 }
 
@@ -67,6 +69,8 @@ func parseFlags(flags *flag.FlagSet, args []string) *options {
 		"Address of the metrics endpoint (HTTPS, for authorised clients only). 0 switches it off.")
 	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081",
 		"Address of /healthz and /readyz.")
+	flags.StringVar(&opts.pprofAddress, "pprof-bind-address", "",
+		"Loopback address of the profiling endpoints /debug/pprof/, such as 127.0.0.1:6060. Empty switches them off.")
 	opts.logging.BindFlags(flags)
 	_ = flags.Parse(args)
 	return opts
@@ -100,7 +104,16 @@ func (o *options) validate() error {
 		errs = append(errs, fmt.Errorf("--zap-log-level must be below %d: from there on the client library logs what it sends "+
 			"and receives, credentials included", -bodiesLevel))
 	}
+	if o.pprofAddress != "" && !isLoopback(o.pprofAddress) {
+		errs = append(errs, fmt.Errorf("--pprof-bind-address is %q: it must be an IP address of the loopback with a port, such as "+
+			"127.0.0.1:6060, since nobody is asked who they are there", o.pprofAddress))
+	}
 	return errors.Join(append(errs, o.election.validate())...)
+}
+
+func isLoopback(address string) bool {
+	parsed, err := netip.ParseAddrPort(address)
+	return err == nil && parsed.Addr().IsLoopback()
 }
 
 func (e *election) validate() error {

@@ -21,6 +21,11 @@ func TestFlags(t *testing.T) {
 		"no account":                {[]string{"--operator-config=c"}, "--service-account (or $POD_SERVICE_ACCOUNT) must be given"},
 		"CFG-04 bodies in the logs": {append(complete, "--zap-log-level=8"), "--zap-log-level must be below 8"},
 
+		"profiling":                    {append(complete, "--pprof-bind-address=127.0.0.1:6060"), ""},
+		"profiling on IPv6":            {append(complete, "--pprof-bind-address=[::1]:6060"), ""},
+		"profiling for everybody":      {append(complete, "--pprof-bind-address=:6060"), "--pprof-bind-address is \":6060\": it must be"},
+		"profiling on another address": {append(complete, "--pprof-bind-address=10.0.0.1:6060"), "must be an IP address of the loopback"},
+
 		"patient election": {append(complete, "--leader-elect-lease-duration=1m", "--leader-elect-renew-deadline=40s",
 			"--leader-elect-retry-period=2s"), ""},
 		"retry too often": {append(complete, "--leader-elect-retry-period=10ms"),
