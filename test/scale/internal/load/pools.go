@@ -22,10 +22,13 @@ const (
 )
 
 // Pool returns the SubPool with this number.
-func Pool(number int) client.Object {
+func Pool(number int) client.Object { return NamedPool(fmt.Sprintf("pool-%05d", number)) }
+
+// NamedPool returns an internal SubPool with this id.
+func NamedPool(id string) *v1alpha1.SubPool {
 	pool := harness.NewPool("pool", "registry.example.invalid/subrelay/cpa:v1", "registry.example.invalid/subrelay/cpa-manager:v1",
 		harness.Resources("100m", "128Mi", "200m", "256Mi"))
-	pool.Name = fmt.Sprintf("pool-%05d", number)
+	pool.Name = id
 	return pool
 }
 

@@ -19,7 +19,7 @@ type Subject interface {
 	Start(ctx context.Context, cluster *harness.Cluster) error
 
 	// Make asks for one pool and may return before its objects are there: the benchmark watches for them. Its objects are
-	// those of subpool.Desired, the Secret and the workload of an internal pool, with their names and namespace.
+	// those of objects.Blueprint, with their names and namespace.
 	Make(ctx context.Context, poolID string) error
 
 	// Workers is how many calls of Make run side by side.
