@@ -11,11 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/example-org/subrelay-operator/test/harness"
+	"github.com/example-org/subrelay-operator/test/scale/internal/site"
 )
-
-// tuning are the variables that change how a program in Go uses its machine.
-var tuning = []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS"}
 
 type options struct {
 	pools   int
@@ -29,7 +26,7 @@ func main() {
 	flag.IntVar(&opts.foreign, "foreign", 5000, "How many Pods, NetworkPolicies and HTTPRoutes of others to make, of each kind.")
 	flag.IntVar(&opts.large, "large", 2000, "How many Secrets and ConfigMaps of 100 KB of others to make, of each kind.")
 	flag.Parse()
-	if err := run(opts); err != nil {
+	if err := site.WithFiles(func() error { return run(opts) }); err != nil {
 		fmt.Fprintln(os.Stderr, "sizing:", err)
 		os.Exit(1)
 	}
@@ -43,48 +40,24 @@ func (o options) validate() error {
 	if o.foreign < 0 || o.large < 0 {
 		errs = append(errs, errors.New("--foreign and --large must not be negative"))
 	}
-	for _, name := range tuning {
-		if _, set := os.LookupEnv(name); set {
-			errs = append(errs, fmt.Errorf("unset %s: the operator would inherit it, and the shipped Deployment has none", name))
-		}
-	}
 	return errors.Join(errs...)
 }
 
 func run(opts options) (err error) {
-	if err := opts.validate(); err != nil {
+	if err := errors.Join(opts.validate(), site.CheckEnvironment()); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	files, err := os.MkdirTemp("", "sizing-")
-	if err != nil {
-		return fmt.Errorf("make a folder for what the operator's processes leave: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
-	if err := os.Setenv("TMPDIR", files); err != nil {
-		return err
-	}
-	lab, err := harness.NewLab(fmt.Sprintf("sizing-%d", os.Getpid()))
+	site, err := site.Open(ctx, fmt.Sprintf("sizing-%d", os.Getpid()))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lab.Down()) }()
-	if err := lab.StartControlPlane(ctx); err != nil {
+	defer func() { err = errors.Join(err, site.Close()) }()
+	if err := site.StartKubelet(ctx); err != nil {
 		return err
 	}
-	cluster, err := lab.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(
-		cluster.InstallGatewayAPI(ctx, harness.GatewayAPIPlurals...),
-		cluster.CreateShared(ctx),
-		cluster.StartKubelet(ctx),
-	); err != nil {
-		return err
-	}
-	study, err := newStudy(ctx, cluster)
+	study, err := newStudy(ctx, site.Cluster)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prometheus/procfs"
 
 	"github.com/example-org/subrelay-operator/test/scale/internal/usage"
 )
@@ -31,11 +28,12 @@ func (r row) String() string {
 
 // report prints where the figures come from and the table.
 func report(out io.Writer, rows []row) error {
-	machine, err := describeMachine()
+	machine, err := usage.DescribeMachine()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(out, machine, "\n\n", table(rows))
+	_, err = fmt.Fprintf(out, "Measured on %s on %s, which the operator shares with the API server, etcd, the controller manager "+
+		"and the load.\n\n%s", time.Now().UTC().Format("2 January 2006"), machine, table(rows))
 	return err
 }
 
@@ -50,25 +48,6 @@ func table(rows []row) string {
 			r.cpu.Seconds(), grouped(r.requests), grouped(r.writes), r.took.Seconds())
 	}
 	return text.String()
-}
-
-// describeMachine says in a sentence where the figures come from.
-func describeMachine() (string, error) {
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return "", fmt.Errorf("describe this machine: %w", err)
-	}
-	cores, err := proc.CPUInfo()
-	if err != nil {
-		return "", fmt.Errorf("describe this machine: %w", err)
-	}
-	memory, err := proc.Meminfo()
-	if err != nil {
-		return "", fmt.Errorf("describe this machine: %w", err)
-	}
-	return fmt.Sprintf("Measured on %s on %d cores (%s) with %.0f GiB of memory, which the operator shares with the API server, etcd, the "+
-		"controller manager and the load; %s.", time.Now().UTC().Format("2 January 2006"), len(cores), cores[0].ModelName,
-		float64(*memory.MemTotalBytes)/(1<<30), runtime.Version()), nil
 }
 
 func mebibytes(bytes uint64) string { return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 1, 64) }
