@@ -21,8 +21,8 @@ const (
 	graphPatience = time.Minute
 )
 
-// kro runs kro's controller at its defaults, with the administrator's rights. Its graph has a pool's objects, so that each
-// pool is one instance.
+// kro runs kro's controller with the settings of its own chart and the administrator's rights. Its graph has a pool's objects,
+// so that each pool is one instance.
 type kro struct {
 	admin   client.Client
 	folder  folder
@@ -58,6 +58,10 @@ func (k *kro) Start(ctx context.Context, cluster *harness.Cluster) error {
 	}
 	if k.process, err = startProcess(build.program, k.folder.file("log"),
 		"--kubeconfig="+k.folder.kubeconfig(),
+		// What the chart sets otherwise than the program does. It also elects a leader, who writes nothing more than Leases.
+		"--zap-devel=false",
+		"--zap-encoder=console",
+		"--zap-log-level=info",
 		// Nobody asks, and the usual ports may be taken.
 		"--metrics-bind-address=127.0.0.1:0",
 		"--health-probe-bind-address=127.0.0.1:0",

@@ -64,14 +64,16 @@ func goCommand(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = kroFolder
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	// It ends its compilers before it ends itself.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.Output()
 	if err != nil {
 		exit := &exec.ExitError{}
 		if errors.As(err, &exit) {
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
 		}
-		return "", fmt.Errorf("build kro: go %s in test/scale/%s: %w: its modules are needed: run `go mod download` there, on a machine "+
-			"that reaches a module proxy", args[0], kroFolder, err)
+		return "", fmt.Errorf("build kro: go %s: %w: if modules are missing, run `go -C test/scale/%s mod download` where a module "+
+			"proxy can be reached", args[0], err, kroFolder)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -1,4 +1,6 @@
-// Package peers makes the objects of pools with what a user might pick instead of the operator, to be measured beside it.
+// Package peers makes the objects of pools with what a user might pick instead of the operator, to be measured beside it. The
+// version of Helm is that in test/scale/go.mod, the version of kro that in test/scale/peers-modules/kro/go.mod, and kubectl is
+// the lab's.
 package peers
 
 import (
