@@ -194,6 +194,22 @@ sizing: build lab ## Measure the operator's memory, CPU time and requests by the
 	go build -C test/scale -o $(CURDIR)/bin/sizing ./sizing
 	cd test/scale && ../../bin/sizing $(SIZING)
 
+.PHONY: bench
+bench: build lab ## Measure the operator next to plain writes and peers, and judge it (BENCH='--quick' tries it). Results: bin/bench.
+	go build -C test/scale -o $(CURDIR)/bin/benchmark ./bench
+	cd test/scale && ../../bin/benchmark $(BENCH)
+
+.PHONY: profile
+profile: BENCH = --pools 200 --rounds 1 --only create
+profile: build lab ## Show where the time of making 200 pools goes, and what memory they take. Profiles: bin/profile.
+	go build -C test/scale -o $(CURDIR)/bin/benchmark ./bench
+	rm -rf bin/profile
+	cd test/scale && ../../bin/benchmark $(BENCH) --out ../../bin/profile --profile ../../bin/profile
+	for profile in bin/profile/*.pprof; do \
+		echo "==> $$profile"; \
+		go tool pprof -top -nodecount=40 bin/manager "$$profile"; \
+	done
+
 ##### Trying it
 
 .PHONY: demo
