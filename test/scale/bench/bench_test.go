@@ -52,12 +52,12 @@ func TestReferenceIsPlain(t *testing.T) {
 
 // What happened before the edit, or to something else, is no repair.
 func TestMended(t *testing.T) {
-	condition := mended("label")
+	condition := mended("label", "wrong")
 	object := func(value string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"label": value}}}
 	}
 	assert.False(t, condition(watch.Modified, object("right")))
-	assert.False(t, condition(watch.Modified, object(edited)))
+	assert.False(t, condition(watch.Modified, object("wrong")))
 	assert.True(t, condition(watch.Modified, object("right")))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -24,9 +25,6 @@ const (
 
 	// healPatience is how long an object may stay away.
 	healPatience = 2 * time.Minute
-
-	// edited is what an edit makes of a label.
-	edited = "edited"
 )
 
 // disturbance is something that an administrator does to an object of a pool, and the operator has to undo.
@@ -37,13 +35,12 @@ type disturbance struct {
 	at       time.Time
 }
 
-// heal deletes and edits objects of all kinds, first while nothing else happens and then while as many pools again are made.
+// heal deletes and edits objects of all kinds while nothing else happens.
 func (t *turn) heal(ctx context.Context) error {
-	client, err := metadata.NewForConfig(metadata.ConfigFor(t.Config))
+	hand, err := newHand(t)
 	if err != nil {
-		return fmt.Errorf("make a client for an administrator: %w", err)
+		return err
 	}
-	hand := &hand{turn: t, client: client}
 	mark, err := t.Audit.Mark(ctx)
 	if err != nil {
 		return err
@@ -60,34 +57,32 @@ func (t *turn) heal(ctx context.Context) error {
 	}
 	countRequests(hand.repairs, hand.disturbances, calls)
 	t.found.Repairs = hand.repairs
-	return t.healWhileBusy(ctx, client)
+	return nil
 }
 
-func (t *turn) healWhileBusy(ctx context.Context, client metadata.Interface) error {
-	t.say("operator: heal while as many pools again are being made")
-	hand := &hand{turn: t, client: client}
-	made := make(chan struct{})
-	type result struct {
-		wave report.Wave
-		err  error
-	}
-	ended := make(chan result, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		wave, err := t.wave(ctx, waveOptions{ids: poolIDs("more", len(t.pools)), untilIdle: true, made: made})
-		ended <- result{wave, err}
-	}()
-	err := hand.disturb(ctx, made)
-	if err != nil {
-		cancel()
-	}
-	other := <-ended
+// healWhileBusy does the same while as many pools again are being made, until they are.
+func (t *turn) healWhileBusy(ctx context.Context) error {
+	hand, err := newHand(t)
 	if err != nil {
 		return err
 	}
-	t.found.Busy = &report.Busy{Repairs: hand.repairs, Wave: other.wave}
-	return other.err
+	made := make(chan struct{})
+	busy := &report.Busy{}
+	if busy.Before, err = t.memory(); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		busy.Wave, err = t.wave(ctx, waveOptions{ids: poolIDs("more", len(t.pools)), untilIdle: true, made: made})
+		return err
+	})
+	group.Go(func() error { return hand.disturb(ctx, made) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	busy.Repairs = hand.repairs
+	t.found.Busy = busy
+	return nil
 }
 
 // hand disturbs pools and waits for the repair, one at a time.
@@ -96,6 +91,14 @@ type hand struct {
 	client       metadata.Interface
 	repairs      []report.Repair
 	disturbances []disturbance
+}
+
+func newHand(t *turn) (*hand, error) {
+	client, err := metadata.NewForConfig(metadata.ConfigFor(t.Config))
+	if err != nil {
+		return nil, fmt.Errorf("make a client for an administrator: %w", err)
+	}
+	return &hand{turn: t, client: client}, nil
 }
 
 // disturb goes through all kinds, again and again, each time in another pool; it ends early when stop is closed.
@@ -148,12 +151,12 @@ func (h *hand) disturbOne(ctx context.Context, action, poolID string, index int)
 		back = h.watch.Expect(again, key)
 		err = object.Delete(ctx, key.Name, metav1.DeleteOptions{})
 	} else {
-		label := editedLabel(key)
-		patch, encodeErr := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{label: edited}}})
+		label, value := editOf(key)
+		patch, encodeErr := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{label: value}}})
 		if encodeErr != nil {
 			return encodeErr
 		}
-		back = h.watch.Expect(mended(label), key)
+		back = h.watch.Expect(mended(label, value), key)
 		_, err = object.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	answered := time.Now()
@@ -171,22 +174,22 @@ func (h *hand) disturbOne(ctx context.Context, action, poolID string, index int)
 	return nil
 }
 
-// editedLabel is a label of the operator's that no watch selects by.
-func editedLabel(key objects.Key) string {
+// editOf returns a label of the operator's that no watch selects by, and a wrong value that the API server accepts.
+func editOf(key objects.Key) (label, value string) {
 	if key.Resource.Resource == "namespaces" {
-		return "pod-security.kubernetes.io/warn"
+		return "pod-security.kubernetes.io/warn", "privileged"
 	}
-	return v1alpha1.LabelPool
+	return v1alpha1.LabelPool, "edited"
 }
 
 // again is the condition that an object that was deleted was made anew.
 func again(kind watch.EventType, _ *metav1.PartialObjectMetadata) bool { return kind == watch.Added }
 
 // mended is the condition that a label was edited and then set right.
-func mended(label string) presence.Condition {
+func mended(label, wrong string) presence.Condition {
 	was := false
 	return func(kind watch.EventType, object *metav1.PartialObjectMetadata) bool {
-		broken := object.Labels[label] == edited
+		broken := object.Labels[label] == wrong
 		was = was || broken
 		return kind == watch.Modified && was && !broken
 	}

@@ -56,7 +56,7 @@ func (p *plain) Make(ctx context.Context, poolID string) error {
 	if err != nil {
 		return err
 	}
-	keys, err := p.blueprint.Keys(p.cluster.Admin.RESTMapper(), poolID)
+	keys, err := objects.Keys(p.cluster.Admin.RESTMapper(), parts)
 	if err != nil {
 		return err
 	}

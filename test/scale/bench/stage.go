@@ -22,7 +22,7 @@ const (
 	idleSpan     = 5 * time.Second
 	idleServer   = 0.08
 	idleSubject  = 0.03
-	idlePatience = 10 * time.Minute
+	idlePatience = 30 * time.Minute
 )
 
 // patience is how long something may take that takes the longer the more pools there are.
@@ -100,7 +100,11 @@ func (s *stage) close() error {
 
 // keys returns where the objects of a pool are.
 func (s *stage) keys(poolID string) ([]objects.Key, error) {
-	return s.blueprint.Keys(s.Admin.RESTMapper(), poolID)
+	parts, err := s.blueprint.Pool(poolID)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Keys(s.Admin.RESTMapper(), parts)
 }
 
 // idle returns the beginning of the first span in which the API server and the subject do next to nothing.

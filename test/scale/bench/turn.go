@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/example-org/subrelay-operator/test/scale/bench/report"
-	"github.com/example-org/subrelay-operator/test/scale/internal/presence"
 )
 
 const (
@@ -43,8 +41,8 @@ func (b *bench) measureOperator(ctx context.Context, pools int, found *report.Op
 			name    string
 			measure func(context.Context) error
 		}{
-			{"create", t.alone}, {"steady", t.steady}, {"restart", t.restart}, {"heal", t.heal},
-			{"change", t.change}, {"delete", t.remove},
+			{"create", t.alone}, {"steady", t.steady}, {"restart", t.restart}, {"heal", t.heal}, {"change", t.change},
+			{"heal", t.healWhileBusy}, {"delete", t.remove},
 		} {
 			if err == nil && b.wants(step.name) {
 				s.say("operator: %s", step.name)
@@ -68,19 +66,24 @@ func (t *turn) create(ctx context.Context, profiler *profiler) error {
 	return errors.Join(err, finish())
 }
 
-// alone makes pools one at a time, each when the cluster has become calm after the one before.
+// alone makes pools one at a time, each when the cluster has become calm after the one before, and removes them.
 func (t *turn) alone(ctx context.Context) error {
-	for _, id := range poolIDs("alone", alone) {
+	ids := poolIDs("alone", alone)
+	for _, id := range ids {
 		if _, err := t.idle(ctx, aloneSpan); err != nil {
 			return err
 		}
-		seconds, err := t.one(ctx, id)
+		pool, err := t.expect([]string{id})
 		if err != nil {
 			return err
 		}
-		t.found.Alone = append(t.found.Alone, seconds)
+		if _, err := t.make(ctx, pool); err != nil {
+			return err
+		}
+		t.found.Alone = append(t.found.Alone, pool[0].seconds)
 	}
-	return nil
+	_, err := t.discard(ctx, ids)
+	return err
 }
 
 // steady watches the operator do nothing.
@@ -158,28 +161,28 @@ func (t *turn) restart(ctx context.Context) error {
 	return err
 }
 
-// freshAtRestart returns how long after the start of a process a pool has its objects that was asked for right before.
+// freshAtRestart returns how long after the start of a process a pool has its objects that was asked for right before, and removes
+// the pool.
 func (t *turn) freshAtRestart(ctx context.Context) (float64, error) {
 	if err := t.operator.Stop(); err != nil {
 		return 0, err
 	}
-	const id = "fresh"
-	keys, err := t.keys(id)
+	ids := []string{"fresh"}
+	pool, err := t.expect(ids)
 	if err != nil {
 		return 0, err
 	}
-	made := t.watch.Expect(presence.There, keys...)
-	if err := t.operator.Make(ctx, id); err != nil {
-		return 0, fmt.Errorf("make pool %s: %w", id, err)
+	if err := t.ask(ctx, pool); err != nil {
+		return 0, err
 	}
 	began := time.Now()
 	if err := t.operator.Start(ctx, t.Cluster); err != nil {
 		return 0, err
 	}
-	at, err := made.Wait(ctx, patience(len(t.pools)))
+	at, err := pool[0].there.Wait(ctx, patience(len(t.pools)))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.idle(ctx, idleSpan)
+	_, err = t.discard(ctx, ids)
 	return at.Sub(began).Seconds(), err
 }

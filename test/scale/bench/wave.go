@@ -34,6 +34,10 @@ func poolIDs(word string, count int) []string {
 func (s *stage) wave(ctx context.Context, opts waveOptions) (report.Wave, error) {
 	s.say("%s: making %d pools", s.subject.Name(), len(opts.ids))
 	wave := report.Wave{Subject: s.subject.Name(), Pools: len(opts.ids)}
+	pools, err := s.expect(opts.ids)
+	if err != nil {
+		return wave, err
+	}
 	mark, err := s.Audit.Mark(ctx)
 	if err != nil {
 		return wave, err
@@ -43,12 +47,15 @@ func (s *stage) wave(ctx context.Context, opts waveOptions) (report.Wave, error)
 		return wave, err
 	}
 	began := time.Now()
-	last, err := s.makeAll(ctx, opts.ids, &wave)
+	last, err := s.make(ctx, pools)
 	if opts.made != nil {
 		close(opts.made)
 	}
 	if err != nil {
 		return wave, err
+	}
+	for _, pool := range pools {
+		wave.Latencies = append(wave.Latencies, pool.seconds)
 	}
 	if wave.ToMade, err = s.costSince(before, last.Sub(began)); err != nil {
 		return wave, err
@@ -72,32 +79,39 @@ func (s *stage) wave(ctx context.Context, opts waveOptions) (report.Wave, error)
 	return wave, err
 }
 
-// asked is a pool that was asked for.
-type asked struct {
-	id   string
-	at   time.Time
-	made *presence.Expectation
+// wanted is a pool that is to be made.
+type wanted struct {
+	id    string
+	there *presence.Expectation
+	// asked is when it was asked for, seconds how long it then took.
+	asked   time.Time
+	seconds float64
 }
 
-// makeAll notes the latency of each pool, and returns when the last object was seen.
-func (s *stage) makeAll(ctx context.Context, ids []string, wave *report.Wave) (last time.Time, err error) {
-	pools := make([]asked, 0, len(ids))
+// expect watches for the objects of pools.
+func (s *stage) expect(ids []string) ([]wanted, error) {
+	pools := make([]wanted, 0, len(ids))
 	for _, id := range ids {
 		keys, err := s.keys(id)
 		if err != nil {
-			return last, err
+			return nil, err
 		}
-		pools = append(pools, asked{id: id, made: s.watch.Expect(presence.There, keys...)})
+		pools = append(pools, wanted{id: id, there: s.watch.Expect(presence.There, keys...)})
 	}
+	return pools, nil
+}
+
+// make asks for all pools and returns when the last object was seen.
+func (s *stage) make(ctx context.Context, pools []wanted) (last time.Time, err error) {
 	if err := s.ask(ctx, pools); err != nil {
 		return last, err
 	}
-	for _, pool := range pools {
-		at, err := pool.made.Wait(ctx, patience(len(ids)))
+	for i := range pools {
+		at, err := pools[i].there.Wait(ctx, patience(len(pools)))
 		if err != nil {
-			return last, fmt.Errorf("pool %s: %w", pool.id, err)
+			return last, fmt.Errorf("pool %s: %w", pools[i].id, err)
 		}
-		wave.Latencies = append(wave.Latencies, at.Sub(pool.at).Seconds())
+		pools[i].seconds = at.Sub(pools[i].asked).Seconds()
 		if at.After(last) {
 			last = at
 		}
@@ -105,8 +119,7 @@ func (s *stage) makeAll(ctx context.Context, ids []string, wave *report.Wave) (l
 	return last, nil
 }
 
-// ask asks for the pools and notes when.
-func (s *stage) ask(ctx context.Context, pools []asked) error {
+func (s *stage) ask(ctx context.Context, pools []wanted) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.subject.Workers())
 	for i := range pools {
@@ -114,7 +127,7 @@ func (s *stage) ask(ctx context.Context, pools []asked) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			pools[i].at = time.Now()
+			pools[i].asked = time.Now()
 			if err := s.subject.Make(ctx, pools[i].id); err != nil {
 				return fmt.Errorf("make pool %s with %s: %w", pools[i].id, s.subject.Name(), err)
 			}
@@ -122,16 +135,6 @@ func (s *stage) ask(ctx context.Context, pools []asked) error {
 		})
 	}
 	return group.Wait()
-}
-
-// one makes a single pool and returns its latency.
-func (s *stage) one(ctx context.Context, id string) (float64, error) {
-	wave := report.Wave{}
-	_, err := s.makeAll(ctx, []string{id}, &wave)
-	if err != nil {
-		return 0, err
-	}
-	return wave.Latencies[0], nil
 }
 
 func (s *stage) costSince(before report.CPU, passed time.Duration) (report.Cost, error) {

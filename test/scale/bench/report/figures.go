@@ -230,11 +230,12 @@ func requestsOfRepair(r Run) (float64, bool) {
 }
 
 func furtherMemory(r Run) (float64, bool) {
-	if r.Operator.Busy == nil || r.Operator.Create == nil {
+	busy := r.Operator.Busy
+	if busy == nil {
 		return 0, false
 	}
-	more := float64(r.Operator.Busy.Wave.Resident) - float64(r.Operator.Create.Resident)
-	return more / mebibyte / float64(r.Operator.Busy.Wave.Pools) * 1000, true
+	more := float64(busy.Wave.Resident) - float64(busy.Before.Resident)
+	return more / mebibyte / float64(busy.Wave.Pools) * 1000, true
 }
 
 func ofRestart(value func(restart Restart, pools int) float64) func(Run) (float64, bool) {

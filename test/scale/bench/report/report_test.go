@@ -39,7 +39,7 @@ func exampleRun(pools, round int) Run {
 			Steady:  &Span{Seconds: 60, CPU: 0.03},
 			Restart: &Restart{Span: Span{Seconds: 3, Traffic: Traffic{Requests: 31 + pools}}, SecretReads: pools},
 			Repairs: []Repair{{"delete", "secrets", 0.02, 3}, {"edit", "services", 0.01, 1}, {"edit", "services", 0.2, 1}},
-			Busy:    &Busy{Repairs: []Repair{{"delete", "secrets", 0.4, 0}}, Wave: busy},
+			Busy:    &Busy{Repairs: []Repair{{"delete", "secrets", 0.4, 0}}, Before: create.Memory, Wave: busy},
 			Changes: []Change{{Name: "10 flaps", Idle: 6, Traffic: Traffic{Requests: 20 * pools, Writes: 20 * pools}}},
 			Delete:  &Deletion{Pools: pools, Seconds: 20, Traffic: Traffic{Requests: 2 * pools}},
 		},

@@ -121,7 +121,9 @@ type Repair struct {
 // Busy is repairs while a wave was under way.
 type Busy struct {
 	Repairs []Repair
-	Wave    Wave
+	// Before is the operator's memory when the wave began.
+	Before Memory
+	Wave   Wave
 }
 
 // Change is what something that concerns all pools has caused.

@@ -93,12 +93,8 @@ func (b *Blueprint) Pool(poolID string) ([]*unstructured.Unstructured, error) {
 	return append([]*unstructured.Unstructured{namespace}, rest...), nil
 }
 
-// Keys returns where the objects of a pool are, in the order of Pool.
-func (b *Blueprint) Keys(mapper meta.RESTMapper, poolID string) ([]Key, error) {
-	parts, err := b.Pool(poolID)
-	if err != nil {
-		return nil, err
-	}
+// Keys returns where the objects are, in their order.
+func Keys(mapper meta.RESTMapper, parts []*unstructured.Unstructured) ([]Key, error) {
 	keys := make([]Key, 0, len(parts))
 	for _, part := range parts {
 		kind := part.GroupVersionKind()

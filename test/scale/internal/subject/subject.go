@@ -32,6 +32,6 @@ type Subject interface {
 	// UserAgents are prefixes of the user agent of its requests in the audit log, by which they are told from others'.
 	UserAgents() []string
 
-	// Stop ends what Start has started, also after Start has failed. A second call does nothing.
+	// Stop ends what Start has started, also after Start has failed. Without a Start, and a second time, it does nothing.
 	Stop() error
 }
