@@ -207,7 +207,7 @@ profile: build lab ## Show where the time of making 200 pools goes, and what mem
 	cd test/scale && ../../bin/benchmark $(BENCH) --out ../../bin/profile --profile ../../bin/profile
 	for profile in bin/profile/*.pprof; do \
 		echo "==> $$profile"; \
-		go tool pprof -top -nodecount=40 bin/manager "$$profile"; \
+		go tool pprof -top -cum -nodecount=60 bin/manager "$$profile"; \
 	done
 
 ##### Trying it

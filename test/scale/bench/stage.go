@@ -21,7 +21,7 @@ import (
 const (
 	idleSpan     = 5 * time.Second
 	idleServer   = 0.08
-	idleSubject  = 0.03
+	idleSubject  = 0.05
 	idlePatience = 30 * time.Minute
 )
 

@@ -25,8 +25,8 @@ func (r Results) WritePage(out io.Writer) error {
 	return nil
 }
 
-// WriteText writes the table of goals for a terminal.
+// WriteText writes the goals and the subjects side by side for a terminal.
 func (r Results) WriteText(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "%s\n%s\n", r.Machine, r.Goals().Text())
+	_, err := fmt.Fprintf(out, "%s\n\n%s\n%s\n", r.Machine, r.Goals().Text(), r.Waves().Text())
 	return err
 }

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -15,13 +17,29 @@ import (
 // panel is one of the plots beside each other.
 type panel struct {
 	title string
+	lines []line
+}
+
+type line struct {
+	name  string
 	value func(Run) (float64, bool)
 }
 
 var panels = []panel{
-	{"requests per pool", ofCreate(func(w Wave) float64 { return w.each(w.Requests) })},
-	{"CPU of all per pool, ms", ofCreate(func(w Wave) float64 { return allCPU(w) * milli })},
-	{"peak resident memory, MiB", ofCreate(func(w Wave) float64 { return float64(w.Peak) / mebibyte })},
+	{"requests per pool", besidePlain(func(w Wave) float64 { return w.each(w.Requests) })},
+	{"CPU of all per pool, ms", besidePlain(func(w Wave) float64 { return allCPU(w) * milli })},
+	{"peak resident memory, MiB", []line{{"operator", ofCreate(func(w Wave) float64 { return float64(w.Peak) / mebibyte })}}},
+}
+
+func besidePlain(value func(Wave) float64) []line {
+	return []line{{"operator", ofCreate(value)}, {"plain create", func(r Run) (float64, bool) {
+		references := r.reference()
+		values := make([]float64, 0, len(references))
+		for _, reference := range references {
+			values = append(values, value(reference))
+		}
+		return mean(values), len(values) > 0
+	}}}
 }
 
 // WritePlot writes cost over the number of pools as SVG: the medians of all rounds, with the least and the greatest.
@@ -59,31 +77,44 @@ func (r Results) plot(panel panel) (*plot.Plot, error) {
 	made.BackgroundColor = color.White
 	made.Title.Text = panel.title
 	made.X.Label.Text = "pools"
+	made.Legend.Top, made.Legend.Left = false, true
+	made.Add(plotter.NewGrid())
+	for i, line := range panel.lines {
+		if err := r.addLine(made, line, i); err != nil {
+			return nil, err
+		}
+	}
+	const margin = 1.1
 	made.X.Min, made.Y.Min = 0, 0
+	made.X.Max *= margin
+	made.Y.Max *= margin
+	return made, nil
+}
+
+func (r Results) addLine(made *plot.Plot, line line, number int) error {
 	found := points{}
 	for _, pools := range r.Sizes() {
-		values := collect(r.at(pools), panel.value)
+		values := collect(r.at(pools), line.value)
 		if len(values) == 0 {
 			continue
 		}
 		middle := Median(values)
 		found.XYs = append(found.XYs, plotter.XY{X: float64(pools), Y: middle})
-		found.YErrors = append(found.YErrors, struct{ Low, High float64 }{middle - Quantile(values, 0), Quantile(values, 1) - middle})
+		found.YErrors = append(found.YErrors, struct{ Low, High float64 }{middle - slices.Min(values), slices.Max(values) - middle})
 	}
 	if len(found.XYs) == 0 {
-		return made, nil
+		return nil
 	}
-	line, dots, err := plotter.NewLinePoints(found.XYs)
+	path, dots, err := plotter.NewLinePoints(found.XYs)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	bars, err := plotter.NewYErrorBars(found)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	made.Add(plotter.NewGrid(), line, dots, bars)
-	made.X.Min, made.Y.Min = 0, 0
-	made.X.Max *= 1.1
-	made.Y.Max *= 1.1
-	return made, nil
+	path.Color, dots.Color, bars.Color = plotutil.Color(number), plotutil.Color(number), plotutil.Color(number)
+	made.Add(path, dots, bars)
+	made.Legend.Add(line.name, path, dots)
+	return nil
 }

@@ -105,6 +105,7 @@ type Span struct {
 // Restart is what a new process has taken until it was idle.
 type Restart struct {
 	Span
+	// SecretReads are all requests about pools' Secrets: reads and watches.
 	SecretReads int
 	// Fresh is how long a pool had to wait that was asked for when a process started.
 	Fresh float64

@@ -38,7 +38,7 @@ func collect(runs []Run, value func(Run) (float64, bool)) []float64 {
 	return values
 }
 
-// Goals compares the operator with its goals.
+// Goals compares the operator with its goals, as far as there is something to compare.
 func (r Results) Goals() Table {
 	sizes := r.Sizes()
 	table := Table{Head: []string{"figure"}}
@@ -47,6 +47,9 @@ func (r Results) Goals() Table {
 	}
 	table.Head = append(table.Head, "must", "aim", "verdict")
 	for _, figure := range figures {
+		if len(collect(r.Runs, figure.value)) == 0 {
+			continue
+		}
 		row := []string{figure.name}
 		worst := unjudged
 		for _, pools := range sizes {
@@ -58,16 +61,6 @@ func (r Results) Goals() Table {
 		table.add(append(row, figure.goal(figure.must, largest, r.Objects), figure.goal(figure.aim, largest, r.Objects), worst.String())...)
 	}
 	return table
-}
-
-// Verdict counts the goals by how they were met.
-func (r Results) Verdict() map[string]int {
-	counts := map[string]int{}
-	goals := r.Goals()
-	for _, row := range goals.Rows {
-		counts[row[len(row)-1]]++
-	}
-	return counts
 }
 
 // column is a number of a wave.
