@@ -96,7 +96,9 @@ func (b *bench) limit(ctx context.Context, pools int) ([]report.Wave, error) {
 		}
 		err := b.on(ctx, plain, func(s *stage) error {
 			wave, err := s.wave(ctx, waveOptions{ids: poolIDs("pool", pools), untilIdle: reference})
-			waves = append(waves, wave)
+			if err == nil {
+				waves = append(waves, wave)
+			}
 			return err
 		})
 		if err != nil {

@@ -200,7 +200,10 @@ func (t *turn) measureChange(ctx context.Context, name string, follow *presence.
 	}
 	change.Idle = idle.Sub(began).Seconds()
 	calls, err := t.calls(ctx, mark)
+	if err != nil {
+		return err
+	}
 	change.Traffic = trafficOf(calls)
 	t.found.Changes = append(t.found.Changes, change)
-	return err
+	return nil
 }

@@ -35,8 +35,11 @@ func (t *turn) remove(ctx context.Context) error {
 		return err
 	}
 	calls, err := t.calls(ctx, mark)
+	if err != nil {
+		return err
+	}
 	t.found.Delete = &report.Deletion{Pools: len(ids), Seconds: seconds, Traffic: trafficOf(calls)}
-	return err
+	return nil
 }
 
 // discard deletes pools and returns when all is idle again, with the time until the last namespace was gone.

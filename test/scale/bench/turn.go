@@ -62,7 +62,9 @@ func (t *turn) create(ctx context.Context, profiler *profiler) error {
 		finish = profiler.begin(ctx)
 	}
 	wave, err := t.wave(ctx, waveOptions{ids: t.pools, untilIdle: true})
-	t.found.Create = &wave
+	if err == nil {
+		t.found.Create = &wave
+	}
 	return errors.Join(err, finish())
 }
 

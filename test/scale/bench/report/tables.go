@@ -85,7 +85,7 @@ func milliPerPool(value func(CPU) float64) func(Run, Wave) (float64, bool) {
 
 var waveColumns = []column{
 	{"pools/s", 1, plain(Wave.rate)},
-	{"÷ plain create", 2, func(r Run, w Wave) (float64, bool) { return r.relative(w, Wave.rate) }},
+	{"pools/s ÷ plain create", 2, func(r Run, w Wave) (float64, bool) { return r.relative(w, Wave.rate) }},
 	{"one pool p50, s", 2, plain(func(w Wave) float64 { return Quantile(w.Latencies, 0.5) })},
 	{"p99, s", 2, plain(func(w Wave) float64 { return Quantile(w.Latencies, 0.99) })},
 	{"requests", 1, plain(func(w Wave) float64 { return w.each(w.Requests) })},
@@ -96,7 +96,7 @@ var waveColumns = []column{
 	{"etcd, ms", 0, milliPerPool(func(c CPU) float64 { return c.Etcd })},
 	{"controller manager, ms", 0, milliPerPool(func(c CPU) float64 { return c.ControllerManager })},
 	{"all CPU, ms", 0, milliPerPool(CPU.All)},
-	{"÷ plain create", 2, func(r Run, w Wave) (float64, bool) {
+	{"all CPU ÷ plain create", 2, func(r Run, w Wave) (float64, bool) {
 		if w.ToIdle.Seconds == 0 {
 			return 0, false
 		}
@@ -107,14 +107,14 @@ var waveColumns = []column{
 
 // Waves puts the subjects side by side.
 func (r Results) Waves() Table {
-	table := Table{Head: []string{"N", "subject"}}
+	table := Table{Head: []string{"subject", "N"}}
 	for _, column := range waveColumns {
 		table.Head = append(table.Head, column.name)
 	}
 	for _, pools := range r.Sizes() {
 		runs := r.at(pools)
 		for _, subject := range subjects(runs) {
-			row := []string{number(float64(pools), 0), subject}
+			row := []string{subject, number(float64(pools), 0)}
 			for _, column := range waveColumns {
 				var values []float64
 				for _, run := range runs {

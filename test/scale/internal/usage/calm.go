@@ -44,22 +44,24 @@ func (c Calm) Await(ctx context.Context) (time.Time, error) {
 			samples = samples[1:]
 		}
 		calm = samples[0].at
-		return now.at.Sub(calm) >= c.Span && c.between(samples[0], now), nil
+		return now.at.Sub(calm) >= c.Span && c.busy(samples[0], now) == 0, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = fmt.Errorf("the machine did not become calm within %s", c.Patience)
+		err = fmt.Errorf("the machine did not become calm within %s: process %d takes too much",
+			c.Patience, c.busy(samples[0], samples[len(samples)-1]))
 	}
 	return calm, err
 }
 
-func (c Calm) between(first, last sample) bool {
+// busy returns a process that took more than its share, or 0.
+func (c Calm) busy(first, last sample) int {
 	took := last.at.Sub(first.at).Seconds()
 	for pid, most := range c.Most {
 		if (last.cpu[pid] - first.cpu[pid]).Seconds() > most*took {
-			return false
+			return pid
 		}
 	}
-	return true
+	return 0
 }
 
 // OfSelf returns the CPU time of this process and of those of its children that have ended.
