@@ -21,6 +21,8 @@ type bench struct {
 	options
 	begun   time.Time
 	results report.Results
+	// program is the operator's.
+	program string
 	// where is what progress is about.
 	where string
 }
@@ -41,7 +43,7 @@ func newBench(ctx context.Context, opts options) (*bench, error) {
 	if err := os.MkdirAll(opts.out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of --out: %w", err)
 	}
-	return &bench{options: opts, begun: time.Now(), results: report.Results{
+	return &bench{options: opts, begun: time.Now(), program: program, results: report.Results{
 		Started: time.Now().UTC(), Operator: strings.TrimSpace(string(version)), Machine: machine, Quiet: opts.quiet,
 	}}, nil
 }

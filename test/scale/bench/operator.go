@@ -10,6 +10,8 @@ import (
 
 // operator is the subject that all this is about: a process under the shipped ServiceAccount.
 type operator struct {
+	// userAgent is how its requests begin: with the name of the program.
+	userAgent string
 	// flags come on top of those that every process gets.
 	flags   []string
 	cluster *harness.Cluster
@@ -30,7 +32,7 @@ func (o *operator) Make(ctx context.Context, poolID string) error {
 
 func (o *operator) Workers() int         { return 8 }
 func (o *operator) Processes() []int     { return []int{o.process.PID()} }
-func (o *operator) UserAgents() []string { return []string{"manager/"} }
+func (o *operator) UserAgents() []string { return []string{o.userAgent} }
 
 func (o *operator) Stop() error {
 	if o.process == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/example-org/subrelay-operator/test/scale/bench/report"
@@ -25,7 +26,7 @@ type turn struct {
 
 // measureOperator makes the pools and then measures on them what was asked for.
 func (b *bench) measureOperator(ctx context.Context, pools int, found *report.Operator) error {
-	operator := &operator{}
+	operator := &operator{userAgent: filepath.Base(b.program) + "/"}
 	var profiler *profiler
 	if b.profile != "" {
 		var err error
