@@ -124,7 +124,8 @@ func (b *bench) measurePeers(ctx context.Context, run *report.Run) error {
 			return err
 		}
 		if err != nil {
-			run.Unmeasured[peer.Name()] = err.Error()
+			reason, _, _ := strings.Cut(err.Error(), "\n") // logs and the like may follow
+			run.Unmeasured[peer.Name()] = reason
 			b.say("%s is not measured: %v", peer.Name(), err)
 		}
 	}
