@@ -14,14 +14,10 @@ import (
 
 // assessIsolation says whether the pool's walls are known to stand: by the start gate of the Pod, and by the policies
 // themselves.
-func assessIsolation(seen *observation, done outcome) verdict {
+func assessIsolation(seen *observation) verdict {
 	gate := assessGate(seen)
-	switch {
-	case gate.status == metav1.ConditionFalse:
+	if gate.status == metav1.ConditionFalse {
 		return gate
-	case len(done.policiesRestored) > 0:
-		return no(v1alpha1.ReasonPolicyRestored, "NetworkPolicy %s had been removed or changed and is back: traffic may have passed",
-			strings.Join(done.policiesRestored, ", "))
 	}
 	if foreign := foreignPolicies(seen); len(foreign) > 0 {
 		return no(v1alpha1.ReasonForeignNetworkPolicy,
@@ -31,11 +27,12 @@ func assessIsolation(seen *observation, done outcome) verdict {
 	return gate
 }
 
-// keepsFromReady: the pool is not, or for a moment was not, isolated. A policy that somebody added on purpose, and a gate
-// that an administrator switched off, are told and no more.
-func keepsFromReady(isolation verdict) bool {
-	return isolation.reason == v1alpha1.ReasonIsolationNotEnforced || isolation.reason == v1alpha1.ReasonPolicyRestored
-}
+// keepsFromReady: the pool is not isolated. A policy that somebody added on purpose, and a gate that an administrator
+// switched off, are told and no more.
+func keepsFromReady(isolation verdict) bool { return isolation.reason == v1alpha1.ReasonIsolationNotEnforced }
+
+// gatePending is said from the pool's first pass until its gate has something to say.
+const gatePending = "no Pod has passed its start gate yet"
 
 // assessGate repeats the last words of the Pod's start gate.
 func assessGate(seen *observation) verdict {
@@ -45,7 +42,7 @@ func assessGate(seen *observation) verdict {
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonGateDisabled,
 			"startGate.enabled is false in the operator configuration: whether NetworkPolicies are enforced is not looked at"}
 	case gate == nil:
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "no Pod with a start gate runs"}
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonGatePending, gatePending}
 	case gate.State.Terminated != nil && gate.State.Terminated.ExitCode == 0:
 		return verdict{metav1.ConditionTrue, v1alpha1.ReasonGatePassed, strings.TrimSpace(gate.State.Terminated.Message)}
 	}
@@ -55,7 +52,7 @@ func assessGate(seen *observation) verdict {
 				seen.pod.Name, ending(ended), strings.TrimSpace(ended.Message))
 		}
 	}
-	return verdict{metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "the start gate has not passed yet"}
+	return verdict{metav1.ConditionUnknown, v1alpha1.ReasonGatePending, gatePending}
 }
 
 func gateStatus(pod *corev1.Pod) *corev1.ContainerStatus {

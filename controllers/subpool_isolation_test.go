@@ -36,63 +36,59 @@ func TestIsolation(t *testing.T) {
 	gate := func(o *observation) *corev1.ContainerStatus { return &o.pod.Status.InitContainerStatuses[0] }
 	const still = "this Pod still reached 10.96.0.1:443"
 	for name, c := range map[string]struct {
-		change func(*testing.T, *observation, *outcome)
+		change func(*testing.T, *observation)
 		status metav1.ConditionStatus
 		reason string
 		says   string
 		blocks bool
 	}{
 		"passed": {
-			func(*testing.T, *observation, *outcome) {}, metav1.ConditionTrue, v1alpha1.ReasonGatePassed,
+			func(*testing.T, *observation) {}, metav1.ConditionTrue, v1alpha1.ReasonGatePassed,
 			"refused: 10.96.0.1:443; reachable: mihomo:7890", false,
 		},
 		"no Pod": {
-			func(_ *testing.T, o *observation, _ *outcome) { o.pod = nil }, metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "", false,
+			func(_ *testing.T, o *observation) { o.pod = nil }, metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "", false,
 		},
 		"running": {
-			func(_ *testing.T, o *observation, _ *outcome) {
+			func(_ *testing.T, o *observation) {
 				gate(o).State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-			}, metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "not passed yet", false,
+			}, metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "no Pod has passed its start gate yet", false,
 		},
 		"failed": {
-			func(_ *testing.T, o *observation, _ *outcome) { gate(o).State = ended(1, still) },
+			func(_ *testing.T, o *observation) { gate(o).State = ended(1, still) },
 			metav1.ConditionFalse, v1alpha1.ReasonIsolationNotEnforced, "runtime-0 failed with Error, exit code 1: " + still, true,
 		},
 		"failed, runs again": {
-			func(_ *testing.T, o *observation, _ *outcome) {
+			func(_ *testing.T, o *observation) {
 				gate(o).State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 				gate(o).LastTerminationState = ended(1, still)
 			}, metav1.ConditionFalse, v1alpha1.ReasonIsolationNotEnforced, still, true,
 		},
 		"failed, then passed": {
-			func(_ *testing.T, o *observation, _ *outcome) { gate(o).LastTerminationState = ended(1, still) },
+			func(_ *testing.T, o *observation) { gate(o).LastTerminationState = ended(1, still) },
 			metav1.ConditionTrue, v1alpha1.ReasonGatePassed, "refused", false,
 		},
 		"switched off": {
-			func(_ *testing.T, o *observation, _ *outcome) {
+			func(_ *testing.T, o *observation) {
 				o.config.Config.StartGate.Enabled = ptr.To(false)
 				o.pod.Status.InitContainerStatuses = nil
 			}, metav1.ConditionUnknown, v1alpha1.ReasonGateDisabled, "startGate.enabled", false,
 		},
 		"Pod from before the gate": {
-			func(_ *testing.T, o *observation, _ *outcome) { o.pod.Status.InitContainerStatuses = nil },
+			func(_ *testing.T, o *observation) { o.pod.Status.InitContainerStatuses = nil },
 			metav1.ConditionUnknown, v1alpha1.ReasonGatePending, "", false,
 		},
-		"STA-01 policy restored": {
-			func(_ *testing.T, _ *observation, done *outcome) { done.policiesRestored = []string{"default-deny"} },
-			metav1.ConditionFalse, v1alpha1.ReasonPolicyRestored, "default-deny", true,
-		},
 		"STA-01 policy of others": {
-			func(t *testing.T, o *observation, _ *outcome) {
+			func(t *testing.T, o *observation) {
 				policy := &netv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "allow-all", Namespace: "subpool-demo-pool"}}
 				require.NoError(t, o.live.Add(scheme.Scheme, policy))
 			}, metav1.ConditionFalse, v1alpha1.ReasonForeignNetworkPolicy, "NetworkPolicy allow-all", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen, done := running(t), outcome{}
-			c.change(t, seen, &done)
-			got := assessIsolation(seen, done)
+			seen := running(t)
+			c.change(t, seen)
+			got := assessIsolation(seen)
 			require.Equal(t, c.status, got.status)
 			require.Equal(t, c.reason, got.reason)
 			require.Contains(t, got.message, c.says)

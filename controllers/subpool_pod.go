@@ -71,7 +71,7 @@ func assessPod(seen *observation) verdict {
 		}
 	}
 	if !podReady(pod) {
-		return notReady("Pod %s is starting", pod.Name)
+		return starting()
 	}
 	return yes(v1alpha1.ReasonReplicaReady)
 }

@@ -57,7 +57,7 @@ func assess(seen *observation, done outcome) v1alpha1.SubPoolStatus {
 		}
 	}
 
-	isolation, workload, proxy, exposure := assessIsolation(seen, done), assessWorkload(seen, done), assessProxy(seen), assessExposure(seen)
+	isolation, workload, proxy, exposure := assessIsolation(seen), assessWorkload(seen, done), assessProxy(seen), assessExposure(seen)
 	problems := []verdict{blockedVerdict(done), suspendedVerdict(pool), workload, proxy, exposure}
 	if keepsFromReady(isolation) {
 		problems = slices.Insert(problems, 2, isolation)
@@ -225,6 +225,10 @@ func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, st
 	if ready == nil {
 		return
 	}
+	log.FromContext(ctx).Info("Ready changed", "status", ready.Status, "reason", ready.Reason, "message", ready.Message)
+	if len(pool.Status.Conditions) == 0 && ready.Reason == v1alpha1.ReasonWorkloadsNotReady {
+		return // a pool begins: an Event will say how that went
+	}
 	kind, note := corev1.EventTypeNormal, "the pool is ready"
 	if ready.Status != metav1.ConditionTrue {
 		note = ready.Message
@@ -234,7 +238,6 @@ func (r *SubPoolReconciler) tell(ctx context.Context, pool *v1alpha1.SubPool, st
 			kind = corev1.EventTypeWarning
 		}
 	}
-	log.FromContext(ctx).Info("Ready changed", "status", ready.Status, "reason", ready.Reason, "message", ready.Message)
 	r.Recorder.Eventf(pool, nil, kind, ready.Reason, "Reconcile", "%s", note)
 }
 
@@ -247,16 +250,17 @@ func changed(pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus, kind string)
 	return after
 }
 
-// tellOutcome emits Events about what a pass did that no condition shows. New keys are told loudly when the pool had some
-// before, since clients and administrators must then use the new ones.
+// tellOutcome emits Events about what a pass did that no condition shows. The first credentials are part of making a pool
+// and nothing to tell; when there were others before, clients and administrators must use the new ones.
 func (r *SubPoolReconciler) tellOutcome(seen *observation, done outcome) {
-	if done.credentialsMade {
-		kind, note := corev1.EventTypeNormal, "made the pool's credentials, Secret %s/%s"
-		if seen.workload != nil {
-			kind, note = corev1.EventTypeWarning, "the pool's Secret %s/%s was gone: made a new one with new keys"
-		}
-		r.Recorder.Eventf(seen.pool, nil, kind, v1alpha1.EventCredentialsMade, "Reconcile", note,
+	if done.credentialsMade && seen.workload != nil {
+		r.Recorder.Eventf(seen.pool, nil, corev1.EventTypeWarning, v1alpha1.EventCredentialsMade, "Reconcile",
+			"the pool's Secret %s/%s was gone: made a new one with new keys",
 			subpool.NamespaceName(seen.pool.Name), subpool.CredentialsName)
+	}
+	if len(done.policiesRestored) > 0 {
+		r.Recorder.Eventf(seen.pool, nil, corev1.EventTypeWarning, v1alpha1.EventPolicyRestored, "Reconcile",
+			"NetworkPolicy %s had been removed or changed and is back: traffic may have passed", strings.Join(done.policiesRestored, ", "))
 	}
 	if done.podReplaced != "" {
 		r.Recorder.Eventf(seen.pool, nil, corev1.EventTypeNormal, v1alpha1.EventPodReplaced, "Reconcile",

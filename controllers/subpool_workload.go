@@ -18,8 +18,10 @@ func assessWorkload(seen *observation, done outcome) verdict {
 	}
 	workload, pod := seen.workload, seen.pod
 	switch {
-	case workload == nil:
+	case workload == nil && !done.workloadWritten:
 		return no(v1alpha1.ReasonWorkloadMissing, "StatefulSet %s does not exist yet", subpool.RuntimeName)
+	case workload == nil:
+		return starting()
 	case done.workloadWritten:
 		return notReady("StatefulSet %s was changed, its Pod has yet to follow", subpool.RuntimeName)
 	case pod == nil:
@@ -57,6 +59,8 @@ func suspendedWorkload(seen *observation) verdict {
 func missingPod(seen *observation) verdict {
 	refusal := seen.warning
 	switch {
+	case refusal == nil && seen.now.Sub(seen.workload.CreationTimestamp.Time) < warningAge:
+		return starting()
 	case refusal == nil:
 		return notReady("Pod %s does not exist yet; if it stays so, see: kubectl -n %s describe statefulset %s",
 			subpool.PodName(), seen.workload.Namespace, subpool.RuntimeName)
@@ -68,6 +72,9 @@ func missingPod(seen *observation) verdict {
 		return no(v1alpha1.ReasonPodRefused, "Pod %s is refused: %s", subpool.PodName(), refusal.Message)
 	}
 }
+
+// starting says the same until there is something to say: each change of the words is a write.
+func starting() verdict { return notReady("Pod %s is starting", subpool.PodName()) }
 
 func notReady(format string, args ...any) verdict {
 	return no(v1alpha1.ReasonWorkloadsNotReady, format, args...)

@@ -142,10 +142,6 @@ const (
 	// the proxy. The applications are not started.
 	ReasonIsolationNotEnforced = "IsolationNotEnforced"
 
-	// ReasonPolicyRestored: somebody had removed or changed a NetworkPolicy of a running pool. It is back; traffic may
-	// have passed in between.
-	ReasonPolicyRestored = "PolicyRestored"
-
 	// ReasonForeignNetworkPolicy: NetworkPolicies that are not the operator's are in the pool's namespace. Policies add up,
 	// so they can only open the pool's walls. They are left alone, and Ready does not depend on them.
 	ReasonForeignNetworkPolicy = "ForeignNetworkPolicy"
@@ -198,9 +194,13 @@ const (
 	ReasonGateDisabled = "GateDisabled"
 )
 
-// EventCredentialsMade is the reason of the Event that tells of a new Secret subpool-credentials. Other Events
-// carry the reason of the condition whose change they tell of.
+// EventCredentialsMade is the reason of the Event that tells of a new Secret subpool-credentials in the place of one that is
+// gone. Other Events carry the reason of the condition whose change they tell of.
 const EventCredentialsMade = "CredentialsMade"
+
+// EventPolicyRestored is the reason of the Event that tells that somebody had removed or changed a NetworkPolicy of a running
+// pool. It is back; traffic may have passed in between.
+const EventPolicyRestored = "PolicyRestored"
 
 // EventPodReplaced is the reason of the Event that tells of the removal of a Pod that could not become Ready: it was stuck on
 // an older revision, or its containers kept ending although it had been Ready.
