@@ -95,6 +95,7 @@ func trim(object any) (any, error) {
 	case *metav1.PartialObjectMetadata:
 		typed.ObjectMeta = identity(typed)
 	}
+	shareParts(object)
 	return object, nil
 }
 
@@ -117,6 +118,11 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 func trimPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range statuses {
+				statuses[i].Resources, statuses[i].AllocatedResources, statuses[i].VolumeMounts = nil, nil, nil
+			}
+		}
 	}
 	return trim(object)
 }

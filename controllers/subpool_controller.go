@@ -174,6 +174,9 @@ func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	if err := mgr.Add(r.credentials); err != nil {
 		return err
 	}
+	if err := r.statuses.follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	definitions, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err

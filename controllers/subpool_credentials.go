@@ -2,16 +2,18 @@ package controllers
 
 import (
 	"context"
+	"io"
 	"sync"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -40,9 +42,9 @@ func credentialsOf(secret *corev1.Secret) *credentials {
 	return c
 }
 
-// credentialWatches tell when a pool's Secret is deleted or replaced, and that it still is the one that was read. A watch on
-// all Secrets would need the right to read all of them, so there is one on each pool's single Secret, as every kubelet has
-// for the Secrets of its Pods. Only metadata is received: no value enters this process by it.
+// credentialWatches tell when what was read of a pool's Secret does not hold any more. A watch on all Secrets would need the
+// right to read all of them, so there is one on each pool's single Secret, as every kubelet has for the Secrets of its Pods.
+// Only metadata is received: no value enters this process by it.
 type credentialWatches struct {
 	client metadata.Interface
 	events chan event.GenericEvent
@@ -51,17 +53,17 @@ type credentialWatches struct {
 	watches map[string]*credentialWatch // by pool id
 }
 
-// credentialWatch is the watch on one pool's Secret: the store of a reflector that keeps nothing but a resource version.
+// credentialWatch is there as long as nothing has happened to the Secret since it was read.
 type credentialWatch struct {
-	stop   context.CancelFunc
-	notify func()
-
-	mu sync.Mutex
-	// read is the Secret as it was read last, and version what the watch says that it is at; empty before the watch has said
-	// anything, and when there is no Secret.
-	read    *credentials
-	version string
+	read *credentials
+	stop context.CancelFunc
 }
+
+// firstWord is how long a new watch may take to say that the Secret exists: the API server says so at once.
+const firstWord = time.Second
+
+// renewal is how a watch is opened again that the API server has ended, as it does to each after half an hour or more.
+var renewal = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 6, Cap: time.Minute}
 
 func newCredentialWatches(client metadata.Interface) *credentialWatches {
 	return &credentialWatches{
@@ -87,25 +89,7 @@ func (w *credentialWatches) source() source.Source {
 	return source.Channel(w.events, &handler.EnqueueRequestForObject{})
 }
 
-// remember keeps what was read, or made, and starts the watch that says whether it still holds. The watch outlives ctx, the
-// pass that read the Secret.
-func (w *credentialWatches) remember(ctx context.Context, poolID string, read *credentials) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if running, found := w.watches[poolID]; found {
-		running.remember(read)
-		return
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	running := &credentialWatch{stop: stop, notify: func() { w.notify(ctx, poolID) }, read: read}
-	w.watches[poolID] = running
-	namespace := subpool.NamespaceName(poolID)
-	reflector := cache.NewReflectorWithOptions(w.listerWatcher(namespace), &metav1.PartialObjectMetadata{}, running,
-		cache.ReflectorOptions{Name: "credentials of " + namespace})
-	go reflector.RunWithContext(ctx)
-}
-
-// current returns the pool's credentials without asking the API server, if the watch says that they are those that were read.
+// current returns the pool's credentials without asking the API server, if they are those that were read last.
 func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,20 +97,72 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 	if !found {
 		return nil, false
 	}
-	return running.current()
+	return running.read, true
+}
+
+// remember keeps what was read, or made, until the watch that it starts says that it does not hold any more.
+func (w *credentialWatches) remember(ctx context.Context, poolID string, read *credentials) {
+	w.keep(ctx, poolID, read, nil)
+}
+
+// recognise returns the pool's credentials if they are those that its StatefulSet uses: they were looked at before that was
+// written, and are immutable. One request is enough then, the watch's own.
+func (w *credentialWatches) recognise(ctx context.Context, poolID string, workload *appsv1.StatefulSet) (*credentials, bool) {
+	opened, err := w.open(context.WithoutCancel(ctx), poolID, "")
+	if err != nil {
+		return nil, false // whoever reads the Secret then is told why
+	}
+	select {
+	case first := <-opened.ResultChan():
+		if secret, ok := first.Object.(*metav1.PartialObjectMetadata); ok && subpool.RunsWith(workload, secret.UID) {
+			known := &credentials{ObjectMeta: identity(secret)}
+			known.OwnerReferences = secret.OwnerReferences
+			w.keep(ctx, poolID, known, opened)
+			return known, true
+		}
+	case <-time.After(firstWord):
+	case <-ctx.Done():
+	}
+	opened.Stop()
+	return nil, false
 }
 
 // stop ends the watch of a pool that goes away.
-func (w *credentialWatches) stop(poolID string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if running, found := w.watches[poolID]; found {
-		running.stop()
-		delete(w.watches, poolID)
-	}
+func (w *credentialWatches) stop(poolID string) { w.replace(poolID, nil) }
+
+// keep goes on with a watch that was opened, or opens one. It outlives ctx, the pass that read the Secret.
+func (w *credentialWatches) keep(ctx context.Context, poolID string, read *credentials, opened watch.Interface) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	running := &credentialWatch{read: read, stop: stop}
+	w.replace(poolID, running)
+	go func() {
+		defer stop()
+		if w.watch(ctx, poolID, read.ResourceVersion, opened) {
+			w.lose(ctx, poolID, running)
+		}
+	}()
 }
 
-func (w *credentialWatches) notify(ctx context.Context, poolID string) {
+func (w *credentialWatches) replace(poolID string, running *credentialWatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, found := w.watches[poolID]; found {
+		before.stop()
+	}
+	if running == nil {
+		delete(w.watches, poolID)
+		return
+	}
+	w.watches[poolID] = running
+}
+
+// lose forgets what was read and has the pool looked at again.
+func (w *credentialWatches) lose(ctx context.Context, poolID string, running *credentialWatch) {
+	w.mu.Lock()
+	if w.watches[poolID] == running {
+		delete(w.watches, poolID)
+	}
+	w.mu.Unlock()
 	pool := &v1alpha1.SubPool{ObjectMeta: metav1.ObjectMeta{Name: poolID}}
 	select {
 	case w.events <- event.GenericEvent{Object: pool}:
@@ -134,66 +170,55 @@ func (w *credentialWatches) notify(ctx context.Context, poolID string) {
 	}
 }
 
-func (w *credentialWatches) listerWatcher(namespace string) cache.ListerWatcher {
-	secrets := w.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, subpool.CredentialsName).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = only
-			return secrets.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = only
-			return secrets.Watch(ctx, options)
-		},
-	}
-}
-
-func (c *credentialWatch) remember(read *credentials) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.read = read
-}
-
-func (c *credentialWatch) current() (*credentials, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.read, c.version == c.read.ResourceVersion
-}
-
-// hear takes the version that the Secret is at, and tells when it is not the one that was read.
-func (c *credentialWatch) hear(version string) {
-	c.mu.Lock()
-	c.version = version
-	news := version != c.read.ResourceVersion
-	c.mu.Unlock()
-	if news {
-		c.notify()
-	}
-}
-
-// Add implements cache.ReflectorStore.
-func (c *credentialWatch) Add(object any) error { return c.Replace([]any{object}, "") }
-
-// Update implements cache.ReflectorStore.
-func (c *credentialWatch) Update(object any) error { return c.Replace([]any{object}, "") }
-
-// Delete implements cache.ReflectorStore.
-func (c *credentialWatch) Delete(any) error { return c.Replace(nil, "") }
-
-// Replace implements cache.ReflectorStore: the list has the Secret, or nothing.
-func (c *credentialWatch) Replace(objects []any, _ string) error {
-	version := ""
-	for _, object := range objects {
-		accessor, err := meta.Accessor(object)
-		if err != nil {
-			return err
+// watch returns true when something has happened to the Secret since this version, or when the API server cannot tell, and
+// false when the watch was stopped. While the server does not let it watch, it tries again: nothing is missed by that.
+func (w *credentialWatches) watch(ctx context.Context, poolID, since string, opened watch.Interface) bool {
+	for delay := renewal; ; {
+		var err error
+		if opened == nil {
+			opened, err = w.open(ctx, poolID, since)
 		}
-		version = accessor.GetResourceVersion()
+		if err == nil {
+			delay = renewal
+			err = awaitChange(ctx, opened)
+			opened = nil
+		}
+		if err == nil || gone(err) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(delay.Step()):
+		}
 	}
-	c.hear(version)
-	return nil
 }
 
-// Resync implements cache.ReflectorStore: there is nothing to say again.
-func (c *credentialWatch) Resync() error { return nil }
+// awaitChange returns nil when something has happened, and an error when the watch has ended before.
+func awaitChange(ctx context.Context, opened watch.Interface) error {
+	defer opened.Stop()
+	select {
+	case happened, ok := <-opened.ResultChan():
+		if !ok {
+			return io.EOF
+		}
+		if happened.Type == watch.Error {
+			return apierrors.FromObject(happened.Object)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// gone: the API server does not remember this version any more.
+func gone(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
+
+// open watches the pool's Secret from a version on; without one, the first event says what there is.
+func (w *credentialWatches) open(ctx context.Context, poolID, since string) (watch.Interface, error) {
+	secrets := w.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(subpool.NamespaceName(poolID))
+	return secrets.Watch(ctx, metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, subpool.CredentialsName).String(),
+		ResourceVersion: since,
+	})
+}

@@ -2,41 +2,112 @@ package controllers
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
-// TestCFG01CredentialWatch: what was read holds as long as the watch says so, and every other word of it is told.
-func TestCFG01CredentialWatch(t *testing.T) {
-	at := func(version string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+// secretServer is an API server on which each watch can be made to say something.
+type secretServer struct {
+	*metadatafake.FakeMetadataClient
+
+	opened chan *watch.FakeWatcher
+	// since is the version from which the last watch was opened.
+	since string
+}
+
+func newSecretServer() *secretServer {
+	s := &secretServer{metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), make(chan *watch.FakeWatcher, 1), ""}
+	s.PrependWatchReactor("secrets", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		s.since = action.(clienttesting.WatchActionImpl).ListOptions.ResourceVersion
+		opened := watch.NewFakeWithChanSize(1, false)
+		s.opened <- opened
+		return true, opened, nil
+	})
+	return s
+}
+
+func secretMetadata(uid types.UID, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
+}
+
+// TestCFG01CredentialWatches: what was read holds until the watch says anything, and then the pool is looked at again.
+func TestCFG01CredentialWatches(t *testing.T) {
+	expired := apierrors.NewResourceExpired("too old").Status()
+	for name, happens := range map[string]func(*watch.FakeWatcher){
+		"changed":                     func(w *watch.FakeWatcher) { w.Modify(secretMetadata("1", "8")) },
+		"deleted":                     func(w *watch.FakeWatcher) { w.Delete(secretMetadata("1", "9")) },
+		"forgotten by the API server": func(w *watch.FakeWatcher) { w.Error(&expired) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newSecretServer()
+				watches := newCredentialWatches(server)
+				read := credentialsOf(&corev1.Secret{ObjectMeta: secretMetadata("1", "7").ObjectMeta})
+				watches.remember(t.Context(), "demo-pool", read)
+				for range 3 { // the API server ends a watch now and then
+					opened := <-server.opened
+					require.Equal(t, "7", server.since, "nothing that happened since the reading is missed")
+					current, holds := watches.current("demo-pool")
+					require.True(t, holds)
+					require.Equal(t, read, current)
+					opened.Stop()
+				}
+
+				opened := <-server.opened
+				happens(opened)
+				require.Equal(t, "demo-pool", (<-watches.events).Object.GetName())
+				_, holds := watches.current("demo-pool")
+				require.False(t, holds)
+				synctest.Wait()
+				require.True(t, opened.IsStopped())
+			})
+		})
 	}
-	told := 0
-	watch := &credentialWatch{notify: func() { told++ }, read: &credentials{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}}
-	holds := func() bool {
-		_, holds := watch.current()
-		return holds
+}
+
+// TestCFG01CredentialsAreRecognised: the Secret that a StatefulSet uses need not be read again, and no other one is taken for it.
+func TestCFG01CredentialsAreRecognised(t *testing.T) {
+	for name, c := range map[string]struct {
+		says func(*watch.FakeWatcher)
+		want bool
+	}{
+		"the same":    {func(w *watch.FakeWatcher) { w.Add(secretMetadata("1", "8")) }, true},
+		"another one": {func(w *watch.FakeWatcher) { w.Add(secretMetadata("2", "8")) }, false},
+		"none":        {func(*watch.FakeWatcher) {}, false},
+		"no answer":   {func(w *watch.FakeWatcher) { w.Stop() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newSecretServer()
+				watches := newCredentialWatches(server)
+				go func() { c.says(<-server.opened) }()
+				workload := &appsv1.StatefulSet{}
+				workload.Spec.Template.Annotations = map[string]string{"subrelay.example.com/credentials": "1"}
+				known, ok := watches.recognise(t.Context(), "demo-pool", workload)
+				require.Equal(t, c.want, ok)
+				require.Empty(t, server.since, "what there is counts, not only what happens")
+				_, holds := watches.current("demo-pool")
+				require.Equal(t, c.want, holds)
+				if c.want {
+					require.Equal(t, "8", known.ResourceVersion)
+				}
+				watches.stop("demo-pool")
+				_, holds = watches.current("demo-pool")
+				require.False(t, holds)
+			})
+		})
 	}
-	require.False(t, holds(), "the watch has said nothing yet")
-	require.NoError(t, watch.Replace([]any{at("7")}, "9"))
-	require.True(t, holds())
-	require.Zero(t, told, "that is known")
-	require.NoError(t, watch.Update(at("10")))
-	require.False(t, holds())
-	require.Equal(t, 1, told)
-	watch.remember(&credentials{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"}})
-	require.True(t, holds(), "read again")
-	require.NoError(t, watch.Delete(at("11")))
-	require.False(t, holds())
-	require.NoError(t, watch.Add(at("12")))
-	require.False(t, holds())
-	require.NoError(t, watch.Replace(nil, "13"))
-	require.False(t, holds(), "gone while the watch was down")
-	require.Equal(t, 4, told)
 }
 
 // No value outlives the look at it.

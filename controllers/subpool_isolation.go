@@ -29,7 +29,9 @@ func assessIsolation(seen *observation) verdict {
 
 // keepsFromReady: the pool is not isolated. A policy that somebody added on purpose, and a gate that an administrator
 // switched off, are told and no more.
-func keepsFromReady(isolation verdict) bool { return isolation.reason == v1alpha1.ReasonIsolationNotEnforced }
+func keepsFromReady(isolation verdict) bool {
+	return isolation.reason == v1alpha1.ReasonIsolationNotEnforced
+}
 
 // gatePending is said from the pool's first pass until its gate has something to say.
 const gatePending = "no Pod has passed its start gate yet"

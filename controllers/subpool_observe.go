@@ -183,6 +183,12 @@ func (r *SubPoolReconciler) observeCredentials(ctx context.Context, seen *observ
 		seen.credentials = known
 		return nil
 	}
+	if seen.workload != nil {
+		if known, ok := r.credentials.recognise(ctx, seen.pool.Name, seen.workload); ok {
+			seen.credentials = known
+			return nil
+		}
+	}
 	secret := &corev1.Secret{}
 	found, err := find(ctx, r.Live, namespace, subpool.CredentialsName, secret)
 	if found {

@@ -173,11 +173,12 @@ func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, 
 	if err != nil {
 		return err
 	}
-	written := pool.DeepCopy()
-	if err := r.Status().Patch(ctx, written, patch, client.FieldOwner(statusOwner)); err != nil {
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: identity(pool)}
+	answer.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("SubPool"))
+	if err := r.Status().Patch(ctx, answer, patch, client.FieldOwner(statusOwner)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.statuses.remember(written)
+	r.statuses.remember(answer.ObjectMeta, status)
 	r.tell(ctx, pool, status)
 	return nil
 }

@@ -18,6 +18,9 @@ func TestWrittenStatuses(t *testing.T) {
 			Status:     v1alpha1.SubPoolStatus{Namespace: namespace},
 		}
 	}
+	remember := func(statuses *writtenStatuses, answer *v1alpha1.SubPool) {
+		statuses.remember(answer.ObjectMeta, answer.Status)
+	}
 	for name, c := range map[string]struct {
 		cached *v1alpha1.SubPool
 		want   string
@@ -29,14 +32,19 @@ func TestWrittenStatuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var statuses writtenStatuses
-			statuses.remember(version(poolUID, "10", "written"))
+			remember(&statuses, version(poolUID, "10", "written"))
 			statuses.catchUp(c.cached)
 			require.Equal(t, c.want, c.cached.Status.Namespace)
 			require.Equal(t, c.want == "written", len(statuses.last) == 1, "what is not needed any more is forgotten")
 		})
 	}
 	var statuses writtenStatuses
-	statuses.remember(version(poolUID, "10", "written"))
+	remember(&statuses, version(poolUID, "10", "written"))
+	statuses.drop(version(poolUID, "9", "cached"))
+	require.Len(t, statuses.last, 1)
+	statuses.drop(version(poolUID, "10", "cached"))
+	require.Empty(t, statuses.last)
+	remember(&statuses, version(poolUID, "10", "written"))
 	statuses.forget("demo-pool")
 	require.Empty(t, statuses.last)
 }

@@ -9,14 +9,17 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,23 +62,23 @@ type Write struct {
 
 // Engine writes intents. It is safe for concurrent use.
 type Engine struct {
-	client client.Client
-	types  map[string]managedfields.TypeConverter // by API group; "" has those of Kubernetes itself
+	client     client.Client
+	converters map[string]managedfields.TypeConverter // by API group; "" has those of Kubernetes itself
 }
 
 // NewEngine returns an engine that writes through c as the given field manager. For kinds that are not Kubernetes' own
 // it needs the converter that belongs to the apply configurations of their API group.
 func NewEngine(c client.Client, owner string, more map[string]managedfields.TypeConverter) *Engine {
-	types := map[string]managedfields.TypeConverter{"": applyconfigurations.NewTypeConverter(c.Scheme())}
-	maps.Copy(types, more)
-	return &Engine{client: client.WithFieldOwner(c, owner), types: types}
+	converters := map[string]managedfields.TypeConverter{"": applyconfigurations.NewTypeConverter(c.Scheme())}
+	maps.Copy(converters, more)
+	return &Engine{client: client.WithFieldOwner(c, owner), converters: converters}
 }
 
 func (e *Engine) converter(group string) managedfields.TypeConverter {
-	if converter, found := e.types[group]; found {
+	if converter, found := e.converters[group]; found {
 		return converter
 	}
-	return e.types[""]
+	return e.converters[""]
 }
 
 // Add puts an object, as the cluster has it, into the collection.
@@ -125,11 +128,21 @@ func (e *Engine) applyOne(ctx context.Context, live Live, configuration runtime.
 		// Whoever replaced the object since it was seen gets a conflict, not our fields.
 		intent.object.SetUID(object.GetUID())
 	}
-	err = e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(intent.object), client.ForceOwnership)
-	if err != nil {
+	if err := e.write(ctx, intent); err != nil {
 		return nil, fmt.Errorf("cannot apply %s: %w", intent.key, err)
 	}
 	return write, nil
+}
+
+// write asks for the object's metadata only as the answer: the rest would be encoded, sent and decoded for nobody.
+func (e *Engine) write(ctx context.Context, intent *intent) error {
+	data, err := json.Marshal(intent.object)
+	if err != nil {
+		return err
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: intent.key.Namespace, Name: intent.key.Name}}
+	answer.SetGroupVersionKind(intent.key.GroupVersionKind)
+	return e.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership)
 }
 
 // Create makes the object of an intent. Unlike Apply it never touches one that exists: then it returns
@@ -187,12 +200,12 @@ func (e *Engine) compare(object client.Object, intent *intent) (Cause, error) {
 	}
 	current := &unstructured.Unstructured{Object: content}
 	current.SetGroupVersionKind(intent.key.GroupVersionKind)
-	types := e.converter(intent.key.Group)
-	have, err := types.ObjectToTyped(current, allowDuplicates)
+	converter := e.converter(intent.key.Group)
+	have, err := converter.ObjectToTyped(current, allowDuplicates)
 	if err != nil {
 		return "", fmt.Errorf("cannot read %s: %w", intent.key, err)
 	}
-	want, err := types.ObjectToTyped(intent.object)
+	want, err := converter.ObjectToTyped(intent.object)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the intent for %s: %w", intent.key, err)
 	}
