@@ -81,6 +81,7 @@ type SubPoolReconciler struct {
 	credentials *credentialWatches
 	statuses    writtenStatuses
 	rollouts    rollouts
+	patience    patience
 	gatewayAPI  *gatewayAPI
 	places      places
 }
@@ -113,6 +114,7 @@ func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request)
 			r.credentials.stop(request.Name)
 			r.statuses.forget(request.Name)
 			r.rollouts.finish(request.Name)
+			r.patience.end(request.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -129,13 +131,18 @@ func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, r.reportRefusal(ctx, pool, err)
 	}
 	outcome := r.build(ctx, seen)
-	if err := r.report(ctx, pool, assess(seen, outcome)); err != nil {
+	written, err := r.report(ctx, pool, assess(seen, outcome))
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.tellOutcome(seen, outcome)
 	if outcome.err != nil {
 		return ctrl.Result{}, outcome.err
 	}
+	if outcome.inTrouble {
+		return ctrl.Result{RequeueAfter: r.patience.wait(pool.Name, written)}, nil
+	}
+	r.patience.end(pool.Name)
 	return ctrl.Result{RequeueAfter: outcome.retryAfter}, nil
 }
 

@@ -119,7 +119,8 @@ func (r *SubPoolReconciler) reportDeletion(ctx context.Context, pool *v1alpha1.S
 	conditions.setIf(true, v1alpha1.ConditionDeleting, verdict{reason: reason, message: note})
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReconciling)
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
-	return r.report(ctx, pool, status)
+	_, err := r.report(ctx, pool, status)
+	return err
 }
 
 // remains is what the namespace controller says of a namespace that does not go away, in its own words.

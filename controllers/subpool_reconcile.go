@@ -28,9 +28,6 @@ const (
 	// (a namespace that is not ours, a Secret).
 	blockedDelay = time.Minute
 
-	// troubleDelay is how soon a pool whose Pod is not Ready is looked at again: the Events that say why are not watched.
-	troubleDelay = 20 * time.Second
-
 	// checkPeriod is how often a pool is looked at although no event came: for what is not watched.
 	// The jitter keeps pools that were first seen together, at a restart, from coming back together.
 	checkPeriod = 10 * time.Minute
@@ -53,7 +50,9 @@ type outcome struct {
 	restartPending bool
 	// podReplaced is why this pass removed the Pod; empty if it did not.
 	podReplaced string
-	retryAfter  time.Duration
+	// inTrouble: the Pod is not Ready, and what is watched may not say why.
+	inTrouble  bool
+	retryAfter time.Duration
 }
 
 // build writes the pool's objects in stages. Each stage waits for what it must not run without:
@@ -103,9 +102,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	done.podReplaced, err = r.replacePod(ctx, seen, done.workloadWritten)
 	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
-	if !seen.pool.Spec.Suspend && !assessWorkload(seen, done).ok() {
-		done.retryAfter = troubleDelay
-	}
+	done.inTrouble = !seen.pool.Spec.Suspend && !assessWorkload(seen, done).ok()
 	return done
 }
 

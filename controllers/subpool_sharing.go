@@ -103,14 +103,14 @@ func shareSelector(selector *metav1.LabelSelector) {
 	}
 }
 
+// shareMetadata leaves the annotations alone: they hold the hash of the intent, which no other object has.
 func shareMetadata(object metav1.Object) {
-	labels, annotations, owners := object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()
+	labels := object.GetLabels()
 	shareMap(&labels)
-	shareMap(&annotations)
-	for i := range owners {
-		share(&owners[i])
-	}
 	object.SetLabels(labels)
-	object.SetAnnotations(annotations)
-	object.SetOwnerReferences(owners)
+	if owners := object.GetOwnerReferences(); len(owners) == 1 {
+		if content, err := owners[0].Marshal(); err == nil {
+			object.SetOwnerReferences(known(content, owners))
+		}
+	}
 }

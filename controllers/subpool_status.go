@@ -163,24 +163,24 @@ func (c conditionSet) setIf(applies bool, kind string, cause verdict) {
 	c.set(kind, verdict{metav1.ConditionTrue, cause.reason, cause.message})
 }
 
-// report writes the status if it changed, then tells about transitions in Events.
-func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) error {
+// report writes the status if it changed, then tells about transitions in Events. It returns whether it wrote.
+func (r *SubPoolReconciler) report(ctx context.Context, pool *v1alpha1.SubPool, status v1alpha1.SubPoolStatus) (bool, error) {
 	r.Outcomes.Add(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Reason)
 	if equality.Semantic.DeepEqual(pool.Status, status) {
-		return nil
+		return false, nil
 	}
 	patch, err := replaceStatus(pool.UID, status)
 	if err != nil {
-		return err
+		return false, err
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: identity(pool)}
 	answer.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("SubPool"))
 	if err := r.Status().Patch(ctx, answer, patch, client.FieldOwner(statusOwner)); err != nil {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	r.statuses.remember(answer.ObjectMeta, status)
 	r.tell(ctx, pool, status)
-	return nil
+	return true, nil
 }
 
 // reportRefusal says in Ready what the API server refused to a pass that ended before it could judge the pool, and returns
@@ -191,7 +191,8 @@ func (r *SubPoolReconciler) reportRefusal(ctx context.Context, pool *v1alpha1.Su
 	}
 	status := *pool.Status.DeepCopy()
 	conditionSet{&status.Conditions, pool.Generation}.set(v1alpha1.ConditionReady, refusal(err))
-	return errors.Join(err, r.report(ctx, pool, status))
+	_, reportErr := r.report(ctx, pool, status)
+	return errors.Join(err, reportErr)
 }
 
 // refusal keeps the message on one line: errors.Join puts each error on a line of its own.

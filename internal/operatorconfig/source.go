@@ -3,6 +3,7 @@ package operatorconfig
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,13 +22,21 @@ type Source struct {
 
 	// SharedNamespace is the only namespace whose Services the operator can see besides those of pools.
 	SharedNamespace string
+
+	last atomic.Pointer[parsed]
 }
 
-// Snapshot is one version of the configuration.
+// Snapshot is one version of the configuration. It is shared by all who load it, and not to be changed.
 type Snapshot struct {
 	Config *Config
 	Name   string
 	Hash   string
+}
+
+// parsed is what was made of a document.
+type parsed struct {
+	document string
+	snapshot *Snapshot
 }
 
 // Load returns the configuration. An InvalidError is about the configuration itself and
@@ -45,6 +54,9 @@ func (s *Source) Load(ctx context.Context) (*Snapshot, error) {
 	if !found {
 		return nil, s.invalid("it has no entry %q", Key)
 	}
+	if last := s.last.Load(); last != nil && last.document == document {
+		return last.snapshot, nil
+	}
 	config, err := Parse([]byte(document))
 	if err != nil {
 		return nil, s.invalid("%w", err)
@@ -53,7 +65,9 @@ func (s *Source) Load(ctx context.Context) (*Snapshot, error) {
 		return nil, s.invalid("mihomo.namespace is %q, but the manager watches only %q: change one of them (flag --shared-namespace)",
 			namespace, s.SharedNamespace)
 	}
-	return &Snapshot{Config: config, Name: s.Name, Hash: Hash([]byte(document))}, nil
+	snapshot := &Snapshot{Config: config, Name: s.Name, Hash: Hash([]byte(document))}
+	s.last.Store(&parsed{document, snapshot})
+	return snapshot, nil
 }
 
 func (s *Source) invalid(format string, args ...any) error {
