@@ -101,14 +101,12 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 }
 
 // remember keeps what was read, or made, until the watch that it starts says that it does not hold any more.
-func (w *credentialWatches) remember(ctx context.Context, poolID string, read *credentials) {
-	w.keep(ctx, poolID, read, nil)
-}
+func (w *credentialWatches) remember(poolID string, read *credentials) { w.keep(poolID, read, nil) }
 
 // recognise returns the pool's credentials if they are those that its StatefulSet uses: they were looked at before that was
 // written, and are immutable. One request is enough then, the watch's own.
 func (w *credentialWatches) recognise(ctx context.Context, poolID string, workload *appsv1.StatefulSet) (*credentials, bool) {
-	opened, err := w.open(context.WithoutCancel(ctx), poolID, "")
+	opened, err := w.open(context.Background(), poolID, "")
 	if err != nil {
 		return nil, false // whoever reads the Secret then is told why
 	}
@@ -117,7 +115,7 @@ func (w *credentialWatches) recognise(ctx context.Context, poolID string, worklo
 		if secret, ok := first.Object.(*metav1.PartialObjectMetadata); ok && subpool.RunsWith(workload, secret.UID) {
 			known := &credentials{ObjectMeta: identity(secret)}
 			known.OwnerReferences = secret.OwnerReferences
-			w.keep(ctx, poolID, known, opened)
+			w.keep(poolID, known, opened)
 			return known, true
 		}
 	case <-time.After(firstWord):
@@ -130,9 +128,10 @@ func (w *credentialWatches) recognise(ctx context.Context, poolID string, worklo
 // stop ends the watch of a pool that goes away.
 func (w *credentialWatches) stop(poolID string) { w.replace(poolID, nil) }
 
-// keep goes on with a watch that was opened, or opens one. It outlives ctx, the pass that read the Secret.
-func (w *credentialWatches) keep(ctx context.Context, poolID string, read *credentials, opened watch.Interface) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+// keep goes on with a watch that was opened, or opens one. It outlives the pass that read the Secret, and must not hold on to
+// that one's context: a logger hangs from it.
+func (w *credentialWatches) keep(poolID string, read *credentials, opened watch.Interface) {
+	ctx, stop := context.WithCancel(context.Background())
 	running := &credentialWatch{read: read, stop: stop}
 	w.replace(poolID, running)
 	go func() {

@@ -54,7 +54,7 @@ func TestCFG01CredentialWatches(t *testing.T) {
 				server := newSecretServer()
 				watches := newCredentialWatches(server)
 				read := credentialsOf(&corev1.Secret{ObjectMeta: secretMetadata("1", "7").ObjectMeta})
-				watches.remember(t.Context(), "demo-pool", read)
+				watches.remember("demo-pool", read)
 				for range 3 { // the API server ends a watch now and then
 					opened := <-server.opened
 					require.Equal(t, "7", server.since, "nothing that happened since the reading is missed")

@@ -193,7 +193,7 @@ func (r *SubPoolReconciler) observeCredentials(ctx context.Context, seen *observ
 	found, err := find(ctx, r.Live, namespace, subpool.CredentialsName, secret)
 	if found {
 		seen.credentials = credentialsOf(secret)
-		r.credentials.remember(ctx, seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
+		r.credentials.remember(seen.pool.Name, seen.credentials) // also when they block: whoever mends them is noticed at once
 	}
 	if apierrors.IsForbidden(err) {
 		seen.credentialsHidden, err = err, nil // the RoleBinding that allows it is missing, or too new for the server to honour it

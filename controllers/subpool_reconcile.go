@@ -240,7 +240,7 @@ func (r *SubPoolReconciler) buildCredentials(ctx context.Context, seen *observat
 		return false, err
 	}
 	seen.credentials = credentialsOf(secret)
-	r.credentials.remember(ctx, seen.pool.Name, seen.credentials)
+	r.credentials.remember(seen.pool.Name, seen.credentials)
 	return true, nil
 }
 

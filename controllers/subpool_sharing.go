@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,7 @@ func shareParts(object any) {
 		for i := range typed.Spec.VolumeClaimTemplates {
 			share(&typed.Spec.VolumeClaimTemplates[i].Spec)
 		}
-		shareSelector(typed.Spec.Selector)
+		shareSelector(&typed.Spec.Selector)
 	case *corev1.ResourceQuota:
 		share(&typed.Spec)
 	case *corev1.PersistentVolumeClaim:
@@ -88,7 +89,7 @@ func shareParts(object any) {
 	case *netv1.NetworkPolicy:
 		share(&typed.Spec)
 	case *policyv1.PodDisruptionBudget:
-		shareSelector(typed.Spec.Selector)
+		shareSelector(&typed.Spec.Selector)
 	case *rbacv1.RoleBinding:
 		share(&typed.RoleRef)
 		for i := range typed.Subjects {
@@ -97,14 +98,19 @@ func shareParts(object any) {
 	}
 }
 
-func shareSelector(selector *metav1.LabelSelector) {
-	if selector != nil {
-		shareMap(&selector.MatchLabels)
+func shareSelector(selector **metav1.LabelSelector) {
+	if *selector == nil {
+		return
+	}
+	if content, err := (*selector).Marshal(); err == nil {
+		*selector = known(content, *selector)
 	}
 }
 
 // shareMetadata leaves the annotations alone: they hold the hash of the intent, which no other object has.
 func shareMetadata(object metav1.Object) {
+	object.SetNamespace(unique.Make(object.GetNamespace()).Value())
+	object.SetName(unique.Make(object.GetName()).Value())
 	labels := object.GetLabels()
 	shareMap(&labels)
 	object.SetLabels(labels)

@@ -75,7 +75,7 @@ func TestCTL05NewPoolBeforeResync(t *testing.T) {
 	looks := &looks{at: map[string]bool{}}
 	slow := behind(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
-			if strings.HasSuffix(request.URL.Path, "/secrets/subpool-credentials") {
+			if strings.HasSuffix(request.URL.Path, "/secrets") && request.Method == http.MethodGet {
 				looks.add(request.URL.Path)
 				select {
 				case <-time.After(pause):

@@ -104,11 +104,11 @@ func callsAbout(t require.TestingT, since harness.Mark, pools []*v1alpha1.SubPoo
 	return calls
 }
 
-// lookedAt returns the pools whose Secret the process has read, which each pass does.
+// lookedAt returns the pools whose Secret the process watches, which their first pass begins with.
 func lookedAt(t require.TestingT, since harness.Mark, operator *harness.Operator, pools []*v1alpha1.SubPool) map[string]bool {
 	found := map[string]bool{}
 	for _, call := range callsAbout(t, since, pools) {
-		if call.ObjectRef.Resource == "secrets" && call.Verb == "get" && call.OK() && call.TokenID() == operator.TokenID {
+		if call.ObjectRef.Resource == "secrets" && call.Verb == "watch" && call.OK() && call.TokenID() == operator.TokenID {
 			found[call.ObjectRef.Namespace] = true
 		}
 	}

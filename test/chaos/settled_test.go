@@ -156,7 +156,7 @@ func (r *run) requireSteady(t *testing.T, wants []want) {
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		looked, err := cluster.Audit.OperatorCalls(t.Context(), from, func(call harness.Call) bool {
-			return call.ObjectRef.Resource == "secrets" && call.Verb == "get" && call.OK()
+			return call.ObjectRef.Resource == "secrets" && call.Verb == "watch" && call.OK()
 		})
 		require.NoError(c, err)
 		for i, w := range wants {

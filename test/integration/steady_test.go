@@ -71,9 +71,9 @@ func TestROL01SteadyPoolIsNotWritten(t *testing.T) {
 	assert.Empty(t, operatorWrites(t, from, pool.Name))
 	assert.Equal(t, generations, generationsOf(t, poolObjects(t, pool)))
 	looked := operatorCalls(t, from, func(c harness.Call) bool {
-		return c.About(pool.Name) && c.ObjectRef.Resource == "secrets" && c.Verb == "get" && c.OK()
+		return c.About(pool.Name) && c.ObjectRef.Resource == "secrets" && c.Verb == "watch" && c.OK()
 	})
-	assert.NotEmpty(t, looked, "the operator did look at the pool")
+	assert.Len(t, looked, 2, "each new process looked at the pool")
 }
 
 // generationsOf returns the generation of every object that has one.
