@@ -197,6 +197,17 @@ func (c *crew) kill(i int) error {
 	return c.members[i].Kill()
 }
 
+// tokens are those of all processes that ran at any time.
+func (c *crew) tokens() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tokens := map[string]bool{}
+	for _, operator := range c.all {
+		tokens[operator.TokenID] = true
+	}
+	return tokens
+}
+
 // logs returns all that the operators have written.
 func (c *crew) logs() ([]byte, error) {
 	c.mu.Lock()

@@ -151,12 +151,13 @@ func (r *run) requireSteady(t *testing.T, wants []want) {
 	t.Helper()
 	from, err := cluster.Audit.Mark(t.Context())
 	require.NoError(t, err)
+	before := r.crew.tokens()
 	for i := range operators {
 		require.NoError(t, r.crew.kill(i))
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		looked, err := cluster.Audit.OperatorCalls(t.Context(), from, func(call harness.Call) bool {
-			return call.ObjectRef.Resource == "secrets" && call.Verb == "watch" && call.OK()
+			return call.ObjectRef.Resource == "secrets" && call.Verb == "watch" && call.OK() && !before[call.TokenID()]
 		})
 		require.NoError(c, err)
 		for i, w := range wants {
