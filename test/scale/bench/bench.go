@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,17 +44,23 @@ func newBench(ctx context.Context, opts options) (*bench, error) {
 	if err := os.MkdirAll(opts.out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of --out: %w", err)
 	}
-	return &bench{options: opts, begun: time.Now(), program: program, results: report.Results{
+	fresh := report.Results{
 		Started: time.Now().UTC(), Operator: strings.TrimSpace(string(version)), Machine: machine, Quiet: opts.quiet,
-	}}, nil
+	}
+	results, err := continued(opts.out, fresh)
+	return &bench{options: opts, begun: time.Now(), program: program, results: results}, err
 }
 
 // run keeps what it has after each round, so that a failure costs only one. Rounds at different numbers of pools take turns.
 func (b *bench) run(ctx context.Context) error {
+	earlier := map[int]int{}
+	for _, run := range b.results.Runs {
+		earlier[run.Pools] = max(earlier[run.Pools], run.Round)
+	}
 	for round := 1; round <= b.rounds; round++ {
 		for _, pools := range b.pools {
 			b.where = fmt.Sprintf("N=%d, round %d of %d", pools, round, b.rounds)
-			run := report.Run{Pools: pools, Round: round, Unmeasured: map[string]string{}}
+			run := report.Run{Pools: pools, Round: earlier[pools] + round, Unmeasured: map[string]string{}}
 			err := b.measure(ctx, &run)
 			b.results.Runs = append(b.results.Runs, run)
 			if err := errors.Join(err, b.save()); err != nil {
@@ -67,7 +74,7 @@ func (b *bench) run(ctx context.Context) error {
 // measure fills in one round at one number of pools.
 func (b *bench) measure(ctx context.Context, run *report.Run) (err error) {
 	if b.wants("limit") {
-		if run.Before, err = b.limit(ctx, run.Pools); err != nil {
+		if run.Before, err = b.limit(ctx, run); err != nil {
 			return err
 		}
 	}
@@ -77,7 +84,7 @@ func (b *bench) measure(ctx context.Context, run *report.Run) (err error) {
 		}
 	}
 	if b.wants("limit") {
-		if run.After, err = b.limit(ctx, run.Pools); err != nil {
+		if run.After, err = b.limit(ctx, run); err != nil {
 			return err
 		}
 	}
@@ -87,13 +94,14 @@ func (b *bench) measure(ctx context.Context, run *report.Run) (err error) {
 	return nil
 }
 
-// limit measures plain writes. Only the reference is watched until idle, and only it is measured with more pools than peers
-// are: the others tell which verb and how many workers are best.
-func (b *bench) limit(ctx context.Context, pools int) ([]report.Wave, error) {
+// limit measures plain writes. Only the reference is watched until idle, and only it is measured in every round: the others tell
+// which verb and how many workers are best, for which the first round with the fewest pools is enough.
+func (b *bench) limit(ctx context.Context, run *report.Run) ([]report.Wave, error) {
 	var waves []report.Wave
+	pools := run.Pools
 	for _, plain := range plainSubjects() {
 		reference := plain.Name() == report.Reference
-		if !reference && pools > mostForPeers {
+		if !reference && (run.Round > 1 || pools > slices.Min(b.pools)) {
 			continue
 		}
 		err := b.on(ctx, plain, func(s *stage) error {

@@ -7,7 +7,29 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/example-org/subrelay-operator/test/scale/bench/report"
 )
+
+// continued returns the results that are in a folder already, if they are of the same operator on the same machine, so that a long
+// measurement can be made in parts, and else the fresh ones.
+func continued(folder string, fresh report.Results) (report.Results, error) {
+	samples, err := os.ReadFile(filepath.Join(folder, "bench.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return fresh, nil
+	}
+	if err != nil {
+		return fresh, fmt.Errorf("read earlier results: %w", err)
+	}
+	var earlier report.Results
+	if err := json.Unmarshal(samples, &earlier); err != nil {
+		return fresh, fmt.Errorf("read earlier results (remove %s to begin anew): %w", folder, err)
+	}
+	if earlier.Operator != fresh.Operator || earlier.Machine != fresh.Machine {
+		return fresh, nil
+	}
+	return earlier, nil
+}
 
 // save writes everything that was found so far.
 func (b *bench) save() error {
