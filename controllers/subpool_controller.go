@@ -89,7 +89,7 @@ type SubPoolReconciler struct {
 // Reconcile brings one pool closer to its spec and says in status how far it got. A pass that somebody else's write made
 // out of date is no error: that write is an event of its own.
 func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	leave, err := r.places.take(ctx)
+	leave, err := r.places.take(ctx, r.isMade(ctx, request))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -105,6 +105,12 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		result.Priority = ptr.To(handler.LowPriority)
 	}
 	return result, err
+}
+
+// isMade tells whether a pass has been through the pool before.
+func (r *SubPoolReconciler) isMade(ctx context.Context, request ctrl.Request) bool {
+	pool := &v1alpha1.SubPool{}
+	return r.Get(ctx, request.NamespacedName, pool) == nil && pool.Status.ObservedGeneration > 0
 }
 
 func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

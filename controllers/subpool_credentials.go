@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/example-org/subrelay-operator/api/v1alpha1"
@@ -86,7 +87,9 @@ func (w *credentialWatches) Start(ctx context.Context) error {
 
 // source feeds the events into a controller.
 func (w *credentialWatches) source() source.Source {
-	return source.Channel(w.events, &handler.EnqueueRequestForObject{})
+	return source.Channel(w.events, existingFirst(func(_ context.Context, pool client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pool)}}
+	}))
 }
 
 // current returns the pool's credentials without asking the API server, if they are those that were read last.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -27,16 +26,42 @@ import (
 
 // byNamespace sends an object's event to the pool whose namespace it is in.
 func byNamespace() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+	return existingFirst(func(_ context.Context, object client.Object) []reconcile.Request {
 		return requestFor(object.GetNamespace())
 	})
 }
 
 // byNamespaceName sends a Namespace's event to its pool.
 func byNamespaceName() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+	return existingFirst(func(_ context.Context, object client.Object) []reconcile.Request {
 		return requestFor(object.GetName())
 	})
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// highPriority is above that of a SubPool's own event, 0.
+const highPriority = 10
+
+func enqueue(q queue, priority int, requests ...reconcile.Request) {
+	q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
+}
+
+// existingFirst maps an event to a pool whose turn comes before those of pools that are yet to be made, if the event is about
+// something that was there: a wave of a thousand new pools must not hold up the repair of one that works.
+func existingFirst(requests handler.MapFunc) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: handler.EnqueueRequestsFromMapFunc(requests).Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			enqueue(q, highPriority, requests(ctx, e.ObjectNew)...)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			enqueue(q, highPriority, requests(ctx, e.Object)...)
+		},
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) {
+			enqueue(q, highPriority, requests(ctx, e.Object)...)
+		},
+	}
 }
 
 // everyPool sends an event about what all pools share to each of them.
@@ -49,16 +74,14 @@ func (r *SubPoolReconciler) everyPool() handler.EventHandler {
 // inTurn maps an event to pools whose turn comes after those that have an event of their own: a change of what a thousand
 // pools share must not hold up one that its user has just made.
 func inTurn(requests handler.MapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(ctx context.Context, object client.Object, q queue) {
-		late := priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}
-		q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(late, requests(ctx, object)...)
+	late := func(ctx context.Context, object client.Object, q queue) {
+		enqueue(q, handler.LowPriority, requests(ctx, object)...)
 	}
 	return handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
-		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { late(ctx, e.Object, q) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { late(ctx, e.ObjectNew, q) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { late(ctx, e.Object, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { late(ctx, e.Object, q) },
 	}
 }
 

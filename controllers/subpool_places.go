@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// workers bounds how many pools are worked on at once: enough to keep an API server busy, few enough not to crowd
-	// out others.
+	// workers bounds how many pools of one kind, made or unmade, are worked on at once: enough to keep an API server busy,
+	// few enough not to crowd out others.
 	workers = 8
 
 	// slowPass is when a pass stops counting as one of the workers: it does next to nothing but wait, for an admission
@@ -21,19 +21,26 @@ const (
 	mostPasses = 4 * workers
 )
 
-// places are where pools are worked on. A pool that makes its pass wait gives its place to another one.
-type places chan struct{}
+// places are where pools are worked on. A pool that makes its pass wait gives its place to another one. Pools that have been
+// made have places of their own: neither does a wave of new ones keep repairs waiting, nor a restart a new one.
+type places struct{ made, unmade chan struct{} }
 
-func newPlaces() places { return make(places, workers) }
+func newPlaces() places {
+	return places{made: make(chan struct{}, workers), unmade: make(chan struct{}, workers)}
+}
 
 // take waits for a place. It is free again after slowPass, or when leave is called.
-func (p places) take(ctx context.Context) (leave func(), err error) {
+func (p places) take(ctx context.Context, made bool) (leave func(), err error) {
+	kind := p.unmade
+	if made {
+		kind = p.made
+	}
 	select {
-	case p <- struct{}{}:
+	case kind <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	free := sync.OnceFunc(func() { <-p })
+	free := sync.OnceFunc(func() { <-kind })
 	slow := time.AfterFunc(slowPass, free)
 	return func() {
 		slow.Stop()

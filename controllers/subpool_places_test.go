@@ -27,7 +27,7 @@ func TestCTL05HangingPassesGiveWay(t *testing.T) {
 		began := time.Now()
 		var leaves []func()
 		for range workers + 1 {
-			leave, err := p.take(t.Context())
+			leave, err := p.take(t.Context(), true)
 			require.NoError(t, err)
 			leaves = append(leaves, leave)
 		}
@@ -35,7 +35,7 @@ func TestCTL05HangingPassesGiveWay(t *testing.T) {
 		for _, leave := range leaves {
 			leave() // a place that was given up is not given up again
 		}
-		assert.Empty(t, p)
+		assert.Empty(t, p.made)
 	})
 }
 
@@ -43,13 +43,16 @@ func TestQuickPassesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces()
 		for range workers {
-			leave, err := p.take(t.Context())
+			leave, err := p.take(t.Context(), false)
 			require.NoError(t, err)
 			t.Cleanup(leave)
 		}
+		leave, err := p.take(t.Context(), true)
+		require.NoError(t, err, "new pools keep no repair waiting")
+		leave()
 		soon, cancel := context.WithTimeout(t.Context(), slowPass/2)
 		defer cancel()
-		_, err := p.take(soon)
+		_, err = p.take(soon, false)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
@@ -108,6 +111,20 @@ func TestCTL05NewPoolComesFirst(t *testing.T) {
 			assert.Equal(t, handler.LowPriority, priority)
 		})
 	}
+}
+
+// CTL-05: a repair comes before the pools of a wave, however many there are.
+func TestCTL05RepairComesFirst(t *testing.T) {
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	for i := range 1000 {
+		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("new-%d", i)}}
+		(&handler.EnqueueRequestForObject{}).Create(t.Context(), event.CreateEvent{Object: made}, queue)
+	}
+	lost := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "subpool-damaged", Name: "cpa"}}
+	byNamespace().Delete(t.Context(), event.DeleteEvent{Object: lost}, queue)
+	first, _, _ := queue.GetWithPriority()
+	assert.Equal(t, requestNamed("damaged"), first)
 }
 
 func requestNamed(name string) reconcile.Request {

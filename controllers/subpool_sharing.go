@@ -42,15 +42,15 @@ func share[T any, P interface {
 	}
 }
 
-func shareMap(entries *map[string]string) {
-	if len(*entries) == 0 {
-		return
+func sharedMap(entries map[string]string) map[string]string {
+	if len(entries) == 0 {
+		return entries
 	}
 	var content strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(*entries)) {
-		content.WriteString(key + "\x00" + (*entries)[key] + "\x00")
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		content.WriteString(key + "\x00" + entries[key] + "\x00")
 	}
-	*entries = known([]byte(content.String()), *entries)
+	return known([]byte(content.String()), entries)
 }
 
 // known returns what was first seen with this content.
@@ -71,7 +71,7 @@ func shareParts(object any) {
 	switch typed := object.(type) {
 	case *appsv1.StatefulSet:
 		share(&typed.Spec.Template.Spec)
-		shareMap(&typed.Spec.Template.Labels)
+		typed.Spec.Template.Labels = sharedMap(typed.Spec.Template.Labels)
 		for i := range typed.Spec.VolumeClaimTemplates {
 			share(&typed.Spec.VolumeClaimTemplates[i].Spec)
 		}
@@ -82,7 +82,7 @@ func shareParts(object any) {
 		share(&typed.Spec)
 		share(&typed.Status)
 	case *corev1.Service:
-		shareMap(&typed.Spec.Selector)
+		typed.Spec.Selector = sharedMap(typed.Spec.Selector)
 		for i := range typed.Spec.Ports {
 			share(&typed.Spec.Ports[i])
 		}
@@ -111,9 +111,7 @@ func shareSelector(selector **metav1.LabelSelector) {
 func shareMetadata(object metav1.Object) {
 	object.SetNamespace(unique.Make(object.GetNamespace()).Value())
 	object.SetName(unique.Make(object.GetName()).Value())
-	labels := object.GetLabels()
-	shareMap(&labels)
-	object.SetLabels(labels)
+	object.SetLabels(sharedMap(object.GetLabels()))
 	if owners := object.GetOwnerReferences(); len(owners) == 1 {
 		if content, err := owners[0].Marshal(); err == nil {
 			object.SetOwnerReferences(known(content, owners))
