@@ -58,6 +58,9 @@ type credentialWatches struct {
 type credentialWatch struct {
 	read *credentials
 	stop context.CancelFunc
+
+	// blind: the API server does not let it watch at the moment.
+	blind bool
 }
 
 // firstWord is how long a new watch may take to say that the Secret exists: the API server says so at once.
@@ -97,7 +100,7 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running, found := w.watches[poolID]
-	if !found {
+	if !found || running.blind {
 		return nil, false
 	}
 	return running.read, true
@@ -139,7 +142,7 @@ func (w *credentialWatches) keep(poolID string, read *credentials, opened watch.
 	w.replace(poolID, running)
 	go func() {
 		defer stop()
-		if w.watch(ctx, poolID, read.ResourceVersion, opened) {
+		if w.watch(ctx, poolID, running, opened) {
 			w.lose(ctx, poolID, running)
 		}
 	}()
@@ -172,13 +175,16 @@ func (w *credentialWatches) lose(ctx context.Context, poolID string, running *cr
 	}
 }
 
-// watch returns true when something has happened to the Secret since this version, or when the API server cannot tell, and
-// false when the watch was stopped. While the server does not let it watch, it tries again: nothing is missed by that.
-func (w *credentialWatches) watch(ctx context.Context, poolID, since string, opened watch.Interface) bool {
+// watch returns true when something has happened to the Secret since it was read, or when the API server cannot tell, and false
+// when the watch was stopped. While the server does not let it watch, it tries again: nothing is missed by that.
+func (w *credentialWatches) watch(ctx context.Context, poolID string, running *credentialWatch, opened watch.Interface) bool {
 	for delay := renewal; ; {
 		var err error
 		if opened == nil {
-			opened, err = w.open(ctx, poolID, since)
+			opened, err = w.open(ctx, poolID, running.read.ResourceVersion)
+			w.mu.Lock()
+			running.blind = err != nil
+			w.mu.Unlock()
 		}
 		if err == nil {
 			delay = renewal

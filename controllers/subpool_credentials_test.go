@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -21,14 +22,20 @@ import (
 type secretServer struct {
 	*metadatafake.FakeMetadataClient
 
-	opened chan *watch.FakeWatcher
+	opened  chan *watch.FakeWatcher
+	refuses atomic.Bool
 	// since is the version from which the last watch was opened.
 	since string
 }
 
 func newSecretServer() *secretServer {
-	s := &secretServer{metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), make(chan *watch.FakeWatcher, 1), ""}
+	s := &secretServer{
+		FakeMetadataClient: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), opened: make(chan *watch.FakeWatcher, 1),
+	}
 	s.PrependWatchReactor("secrets", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		if s.refuses.Load() {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "", nil)
+		}
 		s.since = action.(clienttesting.WatchActionImpl).ListOptions.ResourceVersion
 		opened := watch.NewFakeWithChanSize(1, false)
 		s.opened <- opened
@@ -74,6 +81,26 @@ func TestCFG01CredentialWatches(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was read is not taken for granted while nothing says that it still holds.
+func TestCFG01BlindCredentialWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSecretServer()
+		server.refuses.Store(true)
+		watches := newCredentialWatches(server)
+		watches.remember("demo-pool", credentialsOf(&corev1.Secret{ObjectMeta: secretMetadata("1", "7").ObjectMeta}))
+		synctest.Wait()
+		_, holds := watches.current("demo-pool")
+		require.False(t, holds)
+
+		server.refuses.Store(false)
+		<-server.opened
+		synctest.Wait()
+		_, holds = watches.current("demo-pool")
+		require.True(t, holds)
+		watches.stop("demo-pool")
+	})
 }
 
 // TestCFG01CredentialsAreRecognised: the Secret that a StatefulSet uses need not be read again, and no other one is taken for it.
