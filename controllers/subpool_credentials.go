@@ -54,13 +54,13 @@ type credentialWatches struct {
 	watches map[string]*credentialWatch // by pool id
 }
 
-// credentialWatch is there as long as nothing has happened to the Secret since it was read.
+// credentialWatch is what was read of a Secret, and whether that still holds.
 type credentialWatch struct {
 	read *credentials
 	stop context.CancelFunc
 
-	// blind: the API server does not let it watch at the moment.
-	blind bool
+	// stale: something has happened to the Secret since, or the API server does not let it be watched at the moment.
+	stale bool
 }
 
 // firstWord is how long a new watch may take to say that the Secret exists: the API server says so at once.
@@ -100,7 +100,7 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running, found := w.watches[poolID]
-	if !found || running.blind {
+	if !found || running.stale {
 		return nil, false
 	}
 	return running.read, true
@@ -109,9 +109,12 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 // remember keeps what was read, or made, until the watch that it starts says that it does not hold any more.
 func (w *credentialWatches) remember(poolID string, read *credentials) { w.keep(poolID, read, nil) }
 
-// recognise returns the pool's credentials if they are those that its StatefulSet uses: they were looked at before that was
-// written, and are immutable. One request is enough then, the watch's own.
+// recognise returns the pool's credentials, at this process's first look at the pool, if they are those that its StatefulSet uses:
+// they were looked at before that was written, and are immutable. One request is enough then, the watch's own.
 func (w *credentialWatches) recognise(ctx context.Context, poolID string, workload *appsv1.StatefulSet) (*credentials, bool) {
+	if w.knows(poolID) {
+		return nil, false // something has happened to them
+	}
 	opened, err := w.open(context.Background(), poolID, "")
 	if err != nil {
 		return nil, false // whoever reads the Secret then is told why
@@ -129,6 +132,13 @@ func (w *credentialWatches) recognise(ctx context.Context, poolID string, worklo
 	}
 	opened.Stop()
 	return nil, false
+}
+
+func (w *credentialWatches) knows(poolID string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, found := w.watches[poolID]
+	return found
 }
 
 // stop ends the watch of a pool that goes away.
@@ -161,12 +171,10 @@ func (w *credentialWatches) replace(poolID string, running *credentialWatch) {
 	w.watches[poolID] = running
 }
 
-// lose forgets what was read and has the pool looked at again.
+// lose has the Secret read again.
 func (w *credentialWatches) lose(ctx context.Context, poolID string, running *credentialWatch) {
 	w.mu.Lock()
-	if w.watches[poolID] == running {
-		delete(w.watches, poolID)
-	}
+	running.stale = true
 	w.mu.Unlock()
 	pool := &v1alpha1.SubPool{ObjectMeta: metav1.ObjectMeta{Name: poolID}}
 	select {
@@ -183,7 +191,7 @@ func (w *credentialWatches) watch(ctx context.Context, poolID string, running *c
 		if opened == nil {
 			opened, err = w.open(ctx, poolID, running.read.ResourceVersion)
 			w.mu.Lock()
-			running.blind = err != nil
+			running.stale = err != nil
 			w.mu.Unlock()
 		}
 		if err == nil {

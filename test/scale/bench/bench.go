@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +73,7 @@ func (b *bench) run(ctx context.Context) error {
 // measure fills in one round at one number of pools.
 func (b *bench) measure(ctx context.Context, run *report.Run) (err error) {
 	if b.wants("limit") {
-		if run.Before, err = b.limit(ctx, run); err != nil {
+		if run.Before, err = b.limit(ctx, run.Pools); err != nil {
 			return err
 		}
 	}
@@ -84,7 +83,7 @@ func (b *bench) measure(ctx context.Context, run *report.Run) (err error) {
 		}
 	}
 	if b.wants("limit") {
-		if run.After, err = b.limit(ctx, run); err != nil {
+		if run.After, err = b.limit(ctx, run.Pools); err != nil {
 			return err
 		}
 	}
@@ -94,14 +93,12 @@ func (b *bench) measure(ctx context.Context, run *report.Run) (err error) {
 	return nil
 }
 
-// limit measures plain writes. Only the reference is watched until idle, and only it is measured in every round: the others tell
-// which verb and how many workers are best, for which the first round with the fewest pools is enough.
-func (b *bench) limit(ctx context.Context, run *report.Run) ([]report.Wave, error) {
+// limit measures plain writes. Only the reference is watched until idle; the others tell which verb and how many workers are best.
+func (b *bench) limit(ctx context.Context, pools int) ([]report.Wave, error) {
 	var waves []report.Wave
-	pools := run.Pools
 	for _, plain := range plainSubjects() {
 		reference := plain.Name() == report.Reference
-		if !reference && (run.Round > 1 || pools > slices.Min(b.pools)) {
+		if !reference && (pools > mostForPeers || !b.wants("variants")) {
 			continue
 		}
 		err := b.on(ctx, plain, func(s *stage) error {

@@ -19,10 +19,11 @@ import (
 	"github.com/example-org/subrelay-operator/test/scale/internal/site"
 )
 
-// measurements can be asked for one by one. All but limit and peers are of the operator, whose pools are made in any case.
-var measurements = []string{"limit", "create", "peers", "steady", "restart", "heal", "change", "delete"}
+// measurements can be asked for one by one. All but limit, with its variants, and peers are of the operator, whose pools are made in
+// any case.
+var measurements = []string{"limit", "variants", "create", "peers", "steady", "restart", "heal", "change", "delete"}
 
-// mostForPeers is the most pools that peers are measured with: some take minutes for more.
+// mostForPeers is the most pools that peers and variants of plain writes are measured with: some take minutes for more.
 const mostForPeers = 200
 
 type options struct {
