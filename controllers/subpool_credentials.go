@@ -107,7 +107,15 @@ func (w *credentialWatches) current(poolID string) (*credentials, bool) {
 }
 
 // remember keeps what was read, or made, until the watch that it starts says that it does not hold any more.
-func (w *credentialWatches) remember(poolID string, read *credentials) { w.keep(poolID, read, nil) }
+func (w *credentialWatches) remember(poolID string, read *credentials) {
+	ctx, stop := newWatchContext()
+	w.keep(ctx, poolID, &credentialWatch{read: read, stop: stop}, nil)
+}
+
+// newWatchContext is not made from that of the pass that read the Secret: the watch outlives it, and would hold on to its logger.
+func newWatchContext() (context.Context, context.CancelFunc) {
+	return context.WithCancel(context.Background())
+}
 
 // recognise returns the pool's credentials, at this process's first look at the pool, if they are those that its StatefulSet uses:
 // they were looked at before that was written, and are immutable. One request is enough then, the watch's own.
@@ -115,23 +123,35 @@ func (w *credentialWatches) recognise(ctx context.Context, poolID string, worklo
 	if w.knows(poolID) {
 		return nil, false // something has happened to them
 	}
-	opened, err := w.open(context.Background(), poolID, "")
+	watching, stop := newWatchContext()
+	survives := context.AfterFunc(ctx, stop) // the watch hangs no longer than the pass may
+	opened, err := w.open(watching, poolID, "")
 	if err != nil {
+		stop()
 		return nil, false // whoever reads the Secret then is told why
 	}
+	secret := awaitFirst(watching, opened)
+	if secret == nil || !subpool.RunsWith(workload, secret.UID) || !survives() {
+		stop()
+		opened.Stop()
+		return nil, false
+	}
+	known := &credentials{ObjectMeta: identity(secret)}
+	known.OwnerReferences = secret.OwnerReferences
+	w.keep(watching, poolID, &credentialWatch{read: known, stop: stop}, opened)
+	return known, true
+}
+
+// awaitFirst returns the Secret that a new watch finds, or nil.
+func awaitFirst(ctx context.Context, opened watch.Interface) *metav1.PartialObjectMetadata {
 	select {
 	case first := <-opened.ResultChan():
-		if secret, ok := first.Object.(*metav1.PartialObjectMetadata); ok && subpool.RunsWith(workload, secret.UID) {
-			known := &credentials{ObjectMeta: identity(secret)}
-			known.OwnerReferences = secret.OwnerReferences
-			w.keep(poolID, known, opened)
-			return known, true
-		}
+		secret, _ := first.Object.(*metav1.PartialObjectMetadata)
+		return secret
 	case <-time.After(firstWord):
 	case <-ctx.Done():
 	}
-	opened.Stop()
-	return nil, false
+	return nil
 }
 
 func (w *credentialWatches) knows(poolID string) bool {
@@ -144,14 +164,11 @@ func (w *credentialWatches) knows(poolID string) bool {
 // stop ends the watch of a pool that goes away.
 func (w *credentialWatches) stop(poolID string) { w.replace(poolID, nil) }
 
-// keep goes on with a watch that was opened, or opens one. It outlives the pass that read the Secret, and must not hold on to
-// that one's context: a logger hangs from it.
-func (w *credentialWatches) keep(poolID string, read *credentials, opened watch.Interface) {
-	ctx, stop := context.WithCancel(context.Background())
-	running := &credentialWatch{read: read, stop: stop}
+// keep goes on with a watch that was opened, or opens one.
+func (w *credentialWatches) keep(ctx context.Context, poolID string, running *credentialWatch, opened watch.Interface) {
 	w.replace(poolID, running)
 	go func() {
-		defer stop()
+		defer running.stop()
 		if w.watch(ctx, poolID, running, opened) {
 			w.lose(ctx, poolID, running)
 		}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -162,9 +163,15 @@ func specOrLifecycleChanged() predicate.Predicate {
 // feeds no condition.
 func contentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
-		before.SetResourceVersion("")
-		after.SetResourceVersion("")
-		return !equality.Semantic.DeepEqual(before, after)
+		return !equality.Semantic.DeepEqual(versionless(e.ObjectOld), versionless(e.ObjectNew))
 	}}
+}
+
+// versionless returns the object without its resource version. It shares all else with the original, which belongs to the cache.
+func versionless(object client.Object) client.Object {
+	shallow := reflect.New(reflect.TypeOf(object).Elem())
+	shallow.Elem().Set(reflect.ValueOf(object).Elem())
+	copied := shallow.Interface().(client.Object)
+	copied.SetResourceVersion("")
+	return copied
 }
