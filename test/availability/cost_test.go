@@ -59,13 +59,12 @@ func TestMakingIsCheap(t *testing.T) {
 func TestRepairIsCheap(t *testing.T) {
 	pool := createFleet(t)[:1]
 	operator := start(t, cluster)
-	from := markAudit(t)
 	harness.Eventually(t, budget, func(c *assert.CollectT) { assert.NotEmpty(c, lookedAt(c, 0, operator, pool)) })
 	for _, object := range []client.Object{
 		&corev1.Service{ObjectMeta: in(pool[0], "cpa")},
 		&netv1.NetworkPolicy{ObjectMeta: in(pool[0], "default-deny")},
 	} {
-		from = markAudit(t)
+		from := markAudit(t)
 		cluster.Get(t, object)
 		deleted := object.GetUID()
 		require.NoError(t, cluster.Admin.Delete(t.Context(), object))

@@ -60,7 +60,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&only, "only", strings.Join(measurements, ","), "What to measure, separated by commas.")
 	flags.BoolVar(&opts.peers, "peers", false, fmt.Sprintf("Also measure kro, Helm and kubectl, with up to %d pools.", mostForPeers))
 	flags.DurationVar(&opts.quiet, "quiet", 2*time.Minute, "How long to watch that the operator does nothing.")
-	flags.StringVar(&opts.out, "out", "../../bin/bench", "Folder for the report, the plot and the samples. What is there of the same operator and machine is added to.")
+	flags.StringVar(&opts.out, "out", "../../bin/bench",
+		"Folder for the report, the plot and the samples. What is there of the same operator and machine is added to.")
 	flags.StringVar(&opts.profile, "profile", "", "Folder for profiles of the operator: CPU time while it makes pools, memory after that.")
 	flags.BoolVar(&quick, "quick", false, "Try it: one round with 50 pools and a short quiet window. Overrides those flags.")
 	if err := flags.Parse(args); err != nil {
