@@ -44,6 +44,8 @@ type outcome struct {
 	credentialsMade bool
 	// workloadWritten: this pass changed the StatefulSet, so what was seen of it and its Pod is out of date.
 	workloadWritten bool
+	// servicesWritten are the Services that this pass made or changed: what was seen of them is out of date.
+	servicesWritten []string
 	// policiesRestored are NetworkPolicies that somebody had removed or changed.
 	policiesRestored []string
 	// restartPending: the StatefulSet is left as it is until it is the pool's turn.
@@ -112,7 +114,8 @@ func (r *SubPoolReconciler) buildNeeds(ctx context.Context, seen *observation, w
 	done := outcome{retryAfter: wait.Jitter(checkPeriod, checkJitter)}
 	wallsWritten, wallsErr := r.engine.Apply(ctx, seen.live, walls...)
 	done.policiesRestored = restoredPolicies(seen, wallsWritten)
-	_, furnitureErr := r.engine.Apply(ctx, seen.live, furniture...)
+	furnitureWritten, furnitureErr := r.engine.Apply(ctx, seen.live, furniture...)
+	done.servicesWritten = services(furnitureWritten)
 	made, credentialsErr := r.buildCredentials(ctx, seen)
 	done.credentialsMade = made
 
@@ -123,6 +126,17 @@ func (r *SubPoolReconciler) buildNeeds(ctx context.Context, seen *observation, w
 	}
 	done.err = errors.Join(wallsErr, furnitureErr, credentialsErr)
 	return done
+}
+
+// services are the names of the Services among what was written.
+func services(writes []apply.Write) []string {
+	var names []string
+	for _, write := range writes {
+		if write.Key.Kind == "Service" {
+			names = append(names, write.Key.Name)
+		}
+	}
+	return names
 }
 
 // lowersQuota tells whether the quota must come after the workload, see subpool.Stages.

@@ -179,6 +179,7 @@ func TestReadyIsTheFirstProblem(t *testing.T) {
 		stalled bool
 	}{
 		"ready":         {func(*observation) {}, outcome{}, v1alpha1.ReasonPoolReady, false},
+		"mended":        {func(o *observation) { clear(o.live) }, outcome{servicesWritten: []string{"cpa", "cpa-manager"}}, v1alpha1.ReasonPoolReady, false},
 		"blocked":       {func(*observation) {}, outcome{blocked: &blocker{v1alpha1.ReasonNamespaceConflict, "m", true}}, v1alpha1.ReasonNamespaceConflict, true},
 		"just changed":  {func(*observation) {}, outcome{workloadWritten: true}, v1alpha1.ReasonWorkloadsNotReady, false},
 		"refused":       {func(o *observation) { o.pod = nil }, outcome{err: errors.New("forbidden")}, v1alpha1.ReasonApplyFailed, false},

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,7 +38,7 @@ func assessWorkload(seen *observation, done outcome) verdict {
 		return notReady("Pod %s became ready, the StatefulSet has not counted it yet", pod.Name)
 	}
 	for _, name := range []string{subpool.CPAName, subpool.CPAManagerName} {
-		if !seen.hasService(name) {
+		if !seen.hasService(name) && !slices.Contains(done.servicesWritten, name) {
 			return no(v1alpha1.ReasonServiceMissing, "Service %s does not exist yet", name)
 		}
 	}

@@ -286,6 +286,18 @@ func TestWithoutPermissionToDeleteNamespaces(t *testing.T) {
 	}
 }
 
+// A Service that is gone and may not be made again.
+func TestWithoutPermissionToMendServices(t *testing.T) {
+	pool := createReady(t, "unreachable")
+	giveBack := withdraw(t, operatorRole, permission{"", "services", "create"})
+	require.NoError(t, cluster.Admin.Delete(t.Context(), &corev1.Service{ObjectMeta: in(pool, "cpa")}))
+	awaitCondition(t, pool, readyBudget, v1alpha1.ConditionWorkloadReady, metav1.ConditionFalse, v1alpha1.ReasonServiceMissing)
+	awaitNotReady(t, pool, v1alpha1.ReasonApplyFailed)
+	assert.Contains(t, message(t, pool, v1alpha1.ConditionReady), `cannot create resource "services"`)
+	giveBack()
+	awaitReady(t, pool)
+}
+
 // A namespace that somebody has changed stays so, and says why, until the operator may mend it.
 func TestWithoutPermissionToMendNamespaces(t *testing.T) {
 	pool := createReady(t, "changed")
