@@ -93,8 +93,8 @@ func TestStartIsCheap(t *testing.T) {
 	requests := map[string]int{}
 	for _, call := range calls {
 		assert.False(t, call.Write() && call.ObjectRef.Resource != "events", "%s", call)
-		switch namespace := call.ObjectRef.Namespace; {
-		case namespace == "" || namespace == harness.SystemNamespace || namespace == harness.SharedNamespace:
+		switch namespace := call.ObjectRef.Namespace; namespace {
+		case "", harness.SystemNamespace, harness.SharedNamespace:
 			others++
 		default:
 			requests[namespace]++ // also those of pools that other tests have left
