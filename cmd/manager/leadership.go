@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -142,7 +143,37 @@ func (f *fence) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, errNotLeader
 	}
+	if writes(request) && request.Body != nil && request.Body != http.NoBody {
+		request = f.guard(request)
+	}
 	return f.next.RoundTrip(request)
+}
+
+// guard returns the request with a body that looks at the Lease once more when it is sent: the process may have slept since the
+// request was let through, and a request whose body ends early changes nothing.
+func (f *fence) guard(request *http.Request) *http.Request {
+	guarded := *request
+	guarded.Body = guardedBody{request.Body, f.leadership}
+	if request.GetBody != nil {
+		guarded.GetBody = func() (io.ReadCloser, error) {
+			body, err := request.GetBody()
+			return guardedBody{body, f.leadership}, err
+		}
+	}
+	return &guarded
+}
+
+type guardedBody struct {
+	io.ReadCloser
+
+	leadership *leadership
+}
+
+func (b guardedBody) Read(into []byte) (int, error) {
+	if !b.leadership.holds() {
+		return 0, errNotLeader
+	}
+	return b.ReadCloser.Read(into)
 }
 
 // WrappedRoundTripper lets client-go find the transport, by which it cancels requests.

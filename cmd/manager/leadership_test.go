@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -126,4 +127,30 @@ func TestFence(t *testing.T) {
 	for _, method := range writing {
 		require.NoError(t, send(method, pools), method)
 	}
+}
+
+// readerFunc reads by a function.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
+
+// TestCTL04FenceOfSentRequests: a request that was let through is not completed when the Lease has run out on the way.
+func TestCTL04FenceOfSentRequests(t *testing.T) {
+	complete := make(chan bool, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		_, err := io.ReadAll(request.Body)
+		complete <- err == nil
+	}))
+	defer server.Close()
+	l := newLeadership(&paperLease{}, term)
+	require.NoError(t, l.Update(t.Context(), heldBy(own)))
+	body := readerFunc(func(into []byte) (int, error) {
+		require.NoError(t, l.Update(t.Context(), heldBy("")))
+		return copy(into, "{"), nil
+	})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL, body)
+	require.NoError(t, err)
+	_, err = (&http.Client{Transport: l.fence(http.DefaultTransport)}).Do(request) //nolint:bodyclose // there is no answer
+	require.ErrorIs(t, err, errNotLeader)
+	require.False(t, <-complete)
 }
