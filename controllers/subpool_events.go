@@ -44,25 +44,26 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // highPriority is above that of a SubPool's own event, 0.
 const highPriority = 10
 
-func enqueue(q queue, priority int, requests ...reconcile.Request) {
-	q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
+// withPriority maps every event to pools that are looked at before those of a lower priority.
+func withPriority(priority int, requests handler.MapFunc) handler.Funcs {
+	enqueue := func(ctx context.Context, object client.Object, q queue) {
+		options := priorityqueue.AddOpts{Priority: &priority}
+		q.(priorityqueue.PriorityQueue[reconcile.Request]).AddWithOpts(options, requests(ctx, object)...)
+	}
+	return handler.Funcs{
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, e.Object, q) },
+	}
 }
 
 // existingFirst maps an event to a pool whose turn comes before those of pools that are yet to be made, if the event is about
 // something that was there: a wave of a thousand new pools must not hold up the repair of one that works.
 func existingFirst(requests handler.MapFunc) handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: handler.EnqueueRequestsFromMapFunc(requests).Create,
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			enqueue(q, highPriority, requests(ctx, e.ObjectNew)...)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			enqueue(q, highPriority, requests(ctx, e.Object)...)
-		},
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) {
-			enqueue(q, highPriority, requests(ctx, e.Object)...)
-		},
-	}
+	first := withPriority(highPriority, requests)
+	first.CreateFunc = handler.EnqueueRequestsFromMapFunc(requests).Create
+	return first
 }
 
 // everyPool sends an event about what all pools share to each of them.
@@ -75,15 +76,7 @@ func (r *SubPoolReconciler) everyPool() handler.EventHandler {
 // inTurn maps an event to pools whose turn comes after those that have an event of their own: a change of what a thousand
 // pools share must not hold up one that its user has just made.
 func inTurn(requests handler.MapFunc) handler.EventHandler {
-	late := func(ctx context.Context, object client.Object, q queue) {
-		enqueue(q, handler.LowPriority, requests(ctx, object)...)
-	}
-	return handler.Funcs{
-		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { late(ctx, e.Object, q) },
-		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { late(ctx, e.ObjectNew, q) },
-		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { late(ctx, e.Object, q) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { late(ctx, e.Object, q) },
-	}
+	return withPriority(handler.LowPriority, requests)
 }
 
 func (r *SubPoolReconciler) requestsForPools(ctx context.Context, concerned func(*v1alpha1.SubPool) bool) []reconcile.Request {

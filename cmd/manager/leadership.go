@@ -137,13 +137,16 @@ type fence struct {
 
 // RoundTrip implements http.RoundTripper.
 func (f *fence) RoundTrip(request *http.Request) (*http.Response, error) {
-	if writes(request) && !f.leadership.holds() {
+	if !writes(request) {
+		return f.next.RoundTrip(request)
+	}
+	if !f.leadership.holds() {
 		if request.Body != nil {
 			_ = request.Body.Close() // as every RoundTripper must
 		}
 		return nil, errNotLeader
 	}
-	if writes(request) && request.Body != nil && request.Body != http.NoBody {
+	if request.Body != nil && request.Body != http.NoBody {
 		request = f.guard(request)
 	}
 	return f.next.RoundTrip(request)
