@@ -3,8 +3,9 @@
 //
 // An intent is written when the object is missing, when the intent differs from the one applied last (its
 // hash is an annotation of the object, so a field that is no longer wanted is dropped), or when applying it
-// would change the live object (somebody edited a field that is ours). Fields, labels and list entries
-// that the intent does not name belong to others and survive.
+// would change the live object (somebody edited a field that is ours), unless the live object comes from a cache
+// that does not have the engine's last write yet. Fields, labels and list entries that the intent does not name
+// belong to others and survive.
 package apply
 
 import (
@@ -52,9 +53,11 @@ const (
 	Outdated Cause = "Outdated"
 	// Edited means that somebody else changed what the intent says.
 	Edited Cause = "Edited"
+	// Unseen means that an earlier call has written the intent and the live object is older than that: nothing was sent.
+	Unseen Cause = "Unseen"
 )
 
-// Write is one intent that was written.
+// Write is one intent that was written: what was seen of the object is out of date.
 type Write struct {
 	Key   Key
 	Cause Cause
@@ -64,6 +67,7 @@ type Write struct {
 type Engine struct {
 	client     client.Client
 	converters map[string]managedfields.TypeConverter // by API group; "" has those of Kubernetes itself
+	written    written
 }
 
 // NewEngine returns an engine that writes through c as the given field manager. For kinds that are not Kubernetes' own
@@ -71,7 +75,7 @@ type Engine struct {
 func NewEngine(c client.Client, owner string, more map[string]managedfields.TypeConverter) *Engine {
 	converters := map[string]managedfields.TypeConverter{"": applyconfigurations.NewTypeConverter(c.Scheme())}
 	maps.Copy(converters, more)
-	return &Engine{client: client.WithFieldOwner(c, owner), converters: converters}
+	return &Engine{client: client.WithFieldOwner(c, owner), converters: converters, written: newWritten()}
 }
 
 func (e *Engine) converter(group string) managedfields.TypeConverter {
@@ -125,6 +129,10 @@ func (e *Engine) applyOne(ctx context.Context, live Live, configuration runtime.
 		if err != nil || write.Cause == "" {
 			return nil, err
 		}
+		if e.written.unseen(object, intent) {
+			write.Cause = Unseen
+			return write, nil
+		}
 		// Whoever replaced the object since it was seen gets a conflict, not our fields.
 		intent.object.SetUID(object.GetUID())
 	}
@@ -142,7 +150,11 @@ func (e *Engine) write(ctx context.Context, intent *intent) error {
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: intent.key.Namespace, Name: intent.key.Name}}
 	answer.SetGroupVersionKind(intent.key.GroupVersionKind)
-	return e.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership)
+	if err := e.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.ForceOwnership); err != nil {
+		return err
+	}
+	e.written.remember(intent, answer)
+	return nil
 }
 
 // Create makes the object of an intent. Unlike Apply it never touches one that exists: then it returns

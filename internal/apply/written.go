@@ -1,0 +1,54 @@
+package apply
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// mostWritten bounds the intents that are remembered, far above those on their way at once. One that was forgotten is
+	// written once more.
+	mostWritten = 1024
+
+	// trustWritten is how long a cache may be behind before what was written is written once more: what the cache waits for
+	// may be lost, in a cluster that was restored from a backup.
+	trustWritten = 30 * time.Second
+)
+
+// written remembers the intents that were written last, because live objects come from a cache that may not have them yet. It
+// is safe for concurrent use.
+type written struct{ intents *lru.Cache }
+
+type writtenIntent struct {
+	hash    string
+	uid     types.UID
+	version string
+	at      time.Time
+}
+
+func newWritten() written { return written{lru.New(mostWritten)} }
+
+// remember takes the API server's answer to the write of an intent.
+func (w written) remember(intent *intent, answer *metav1.PartialObjectMetadata) {
+	w.intents.Add(intent.key, writtenIntent{intent.hash, answer.UID, answer.ResourceVersion, time.Now()})
+}
+
+// unseen tells whether this very intent has been written to the object, and the object is older than that. Whoever sees the
+// newer object later sees what others did to it since, too.
+func (w written) unseen(object client.Object, intent *intent) bool {
+	found, ok := w.intents.Get(intent.key)
+	if !ok {
+		return false
+	}
+	last := found.(writtenIntent)
+	if last.hash != intent.hash || last.uid != object.GetUID() || time.Since(last.at) > trustWritten {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.version)
+	return err == nil && order < 0
+}
