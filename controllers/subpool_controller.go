@@ -146,7 +146,7 @@ func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request)
 		return ctrl.Result{}, outcome.err
 	}
 	if outcome.inTrouble {
-		return ctrl.Result{RequeueAfter: r.patience.wait(pool.Name, written)}, nil
+		return ctrl.Result{RequeueAfter: r.patience.wait(pool.Name, written, seen.now)}, nil
 	}
 	r.patience.end(pool.Name)
 	return ctrl.Result{RequeueAfter: outcome.retryAfter}, nil

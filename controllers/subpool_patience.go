@@ -5,34 +5,51 @@ import (
 	"time"
 )
 
-// troubleDelay is how soon a pool whose Pod is not Ready is looked at again: the Events that say why are not watched.
+// troubleDelay is how soon a pool in trouble is looked at again: the Events that say why its Pod is not Ready are not watched.
 const troubleDelay = 20 * time.Second
 
-// patience says when to look again at pools that are not well. As long as a look shows nothing new, the next one takes twice as
-// long: a thousand pools that nobody mends must not keep the operator, or the API server, busy. The zero value is ready to use.
+// patience says when to look again at pools that are not well. The longer nothing new is seen, the longer it waits: a thousand
+// pools that nobody mends must not keep the operator, or the API server, busy. The zero value is ready to use.
 type patience struct {
-	mu     sync.Mutex
-	delays map[string]time.Duration // by pool id; the last one
+	mu       sync.Mutex
+	troubles map[string]trouble // by pool id
 }
 
-// wait returns how long to wait: between troubleDelay and checkPeriod.
-func (p *patience) wait(poolID string, news bool) time.Duration {
+type trouble struct {
+	since time.Time // of the last news
+	due   time.Time // when to look again
+}
+
+// wait returns how long after a look the next one is due: as long as nothing new has been seen, but at least troubleDelay and at
+// most checkPeriod. A look before that is due leaves it as it is.
+func (p *patience) wait(poolID string, news bool, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.delays == nil {
-		p.delays = map[string]time.Duration{}
+	if p.troubles == nil {
+		p.troubles = map[string]trouble{}
 	}
-	delay := min(2*p.delays[poolID], checkPeriod)
-	if news || delay == 0 {
-		delay = troubleDelay
+	found, known := p.troubles[poolID]
+	if news || !known {
+		found = trouble{since: now, due: now}
 	}
-	p.delays[poolID] = delay
-	return delay
+	if !now.Before(found.due) {
+		found.due = now.Add(min(max(now.Sub(found.since), troubleDelay), checkPeriod))
+	}
+	p.troubles[poolID] = found
+	return found.due.Sub(now)
+}
+
+// over tells whether the pool has been in trouble for as long as the last look asked to wait.
+func (p *patience) over(poolID string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, known := p.troubles[poolID]
+	return known && !now.Before(found.due)
 }
 
 // end is for a pool that is well, or gone.
 func (p *patience) end(poolID string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.delays, poolID)
+	delete(p.troubles, poolID)
 }
