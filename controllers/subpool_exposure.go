@@ -221,6 +221,11 @@ func assessRoute(seen *observation) verdict {
 	return yes(v1alpha1.ReasonRouteProgrammed)
 }
 
+// refused tells whether the verdict of the Gateway's controller on the route is all that keeps the pool from being published.
+func refused(seen *observation) bool {
+	return assessExposure(seen).reason == v1alpha1.ReasonRouteNotAccepted
+}
+
 // said is what a condition that is not True says.
 func said(condition *metav1.Condition) string {
 	if condition.Status == metav1.ConditionTrue {

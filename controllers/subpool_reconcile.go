@@ -52,7 +52,7 @@ type outcome struct {
 	restartPending bool
 	// podReplaced is why this pass removed the Pod; empty if it did not.
 	podReplaced string
-	// inTrouble: the Pod is not Ready, and what is watched may not say why.
+	// inTrouble: the Pod is not Ready, and what is watched may not say why; or the route is not accepted.
 	inTrouble  bool
 	retryAfter time.Duration
 }
@@ -104,7 +104,7 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	done.podReplaced, err = r.replacePod(ctx, seen, done.workloadWritten)
 	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
-	done.inTrouble = !seen.pool.Spec.Suspend && !assessWorkload(seen, done).ok()
+	done.inTrouble = !seen.pool.Spec.Suspend && (!assessWorkload(seen, done).ok() || refused(seen))
 	return done
 }
 
@@ -192,15 +192,12 @@ func (r *SubPoolReconciler) unpublish(ctx context.Context, seen *observation) er
 }
 
 // publish writes the route. One that a controller has judged while the namespace lacked its label is changed for a moment,
-// so that it is judged again.
+// so that it is judged again; and so is one that stays refused, since its controller may have failed to write its last verdict.
 func (r *SubPoolReconciler) publish(ctx context.Context, seen *observation, in subpool.Input, relabelled bool) error {
 	if !seen.wantsRoute() {
 		return nil
 	}
-	rejudge := ""
-	if relabelled && seen.exposure.route != nil {
-		rejudge = seen.exposure.route.ResourceVersion
-	}
+	rejudge := seen.exposure.route != nil && (relabelled || refused(seen) && r.patience.over(seen.pool.Name, seen.now))
 	_, err := r.engine.Apply(ctx, seen.live, subpool.Route(in, rejudge))
 	return err
 }

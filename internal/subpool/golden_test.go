@@ -76,7 +76,7 @@ func TestGolden(t *testing.T) {
 		"suspended": {func(in *Input) { in.Pool.Spec.Suspend = true }, workload},
 		"gateway": {
 			func(in *Input) { in.Pool.Spec.Exposure.Mode = v1alpha1.ExposureGateway },
-			func(in Input) []any { return append(policies(in), Route(in, "")) },
+			func(in Input) []any { return append(policies(in), Route(in, false)) },
 		},
 		"gateway-layouts": {withAllLayouts, func(in Input) []any {
 			return slices.DeleteFunc(policies(in), func(policy any) bool {

@@ -13,8 +13,11 @@ import (
 // limit of its own, often 15 s for the whole answer.
 const noTimeout = gatewayv1.Duration("0s")
 
-// AnnotationRejudge is on a route only for a moment, see Route.
-const AnnotationRejudge = "subrelay.example.com/rejudge"
+// The weight of the route's only backend means nothing, see Route.
+const (
+	weight        = 1
+	rejudgeWeight = 2
+)
 
 // Published tells whether the pool is to have a route. A suspended pool keeps its host, which only it can derive, but no
 // route: there is nothing behind it.
@@ -26,29 +29,29 @@ func Published(pool *v1alpha1.SubPool) bool {
 // nor its panel is published, and never to cpa-manager. Lists of a route are compared as a whole, so every default that
 // the server would fill in is written out.
 //
-// A rejudge that is not empty makes the route look changed, so that its controller judges it again: controllers do not
-// all notice when the namespace gets its label back.
-func Route(in Input, rejudge string) *gatewayv1ac.HTTPRouteApplyConfiguration {
+// With rejudge the route differs from what it is without, in a field that changes no traffic, so that its controller has to judge
+// it anew. A change of the metadata is not enough: the controller may come to the verdict that it takes for written already.
+func Route(in Input, rejudge bool) *gatewayv1ac.HTTPRouteApplyConfiguration {
+	backendWeight := int32(weight)
+	if rejudge {
+		backendWeight = rejudgeWeight
+	}
 	rule := gatewayv1ac.HTTPRouteRule().
 		WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest(noTimeout)).
 		WithBackendRefs(gatewayv1ac.HTTPBackendRef().
 			WithGroup(corev1.GroupName).WithKind("Service").
-			WithName(CPAName).WithPort(CPAPort).WithWeight(1))
+			WithName(CPAName).WithPort(CPAPort).WithWeight(backendWeight))
 	for _, prefix := range in.Config.Gateway.Paths {
 		rule.WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().
 			WithType(gatewayv1.PathMatchPathPrefix).WithValue(prefix)))
 	}
-	route := gatewayv1ac.HTTPRoute(CPAName, NamespaceName(in.Pool.Name)).
+	return gatewayv1ac.HTTPRoute(CPAName, NamespaceName(in.Pool.Name)).
 		WithLabels(Labels(in.Pool)).
 		WithOwnerReferences(owner(in.Pool)).
 		WithSpec(gatewayv1ac.HTTPRouteSpec().
 			WithParentRefs(parentRef(in.Config.Gateway)).
 			WithHostnames(gatewayv1.Hostname(Hostname(in.Pool.Name, in.Config.BaseDomain))).
 			WithRules(rule))
-	if rejudge != "" {
-		route.WithAnnotations(map[string]string{AnnotationRejudge: rejudge})
-	}
-	return route
 }
 
 func parentRef(gateway operatorconfig.Gateway) *gatewayv1ac.ParentReferenceApplyConfiguration {

@@ -191,16 +191,40 @@ func TestGW05LabelComesBack(t *testing.T) {
 		assert.Equal(c, "true", namespace.Labels[v1alpha1.LabelManaged])
 		now := routeOf(pool)
 		get(c, now)
-		assert.NotEqual(c, route.ResourceVersion, now.ResourceVersion, "the route was touched")
-		assert.NotContains(c, now.Annotations, "subrelay.example.com/rejudge", "and is as before")
-		assert.Equal(c, route.Generation, now.Generation)
+		assert.Equal(c, route.Generation+2, now.Generation, "the route was changed, so that it must be judged again")
+		assert.Equal(c, route.Spec, now.Spec, "and is as before")
 		assert.Equal(c, route.UID, now.UID)
 	})
 	touches := operatorCalls(t, from, func(c harness.Call) bool {
 		return c.Write() && c.About(pool.Name) && c.ObjectRef.Resource == "httproutes"
 	})
 	require.Len(t, touches, 2)
+	judgeRoute(t, pool, true, gatewayv1.RouteReasonAccepted)
 	awaitReady(t, pool)
+}
+
+// TestGW05RefusedForGood: a route that stays refused is changed for a moment from time to time, since its controller may have
+// failed to write its last verdict, and otherwise left alone.
+func TestGW05RefusedForGood(t *testing.T) {
+	t.Parallel()
+	pool, route := createPublished(t, "refused")
+	from := markAudit(t)
+	judgeRoute(t, pool, false, gatewayv1.RouteReasonNotAllowedByListeners)
+	awaitNotReady(t, pool, v1alpha1.ReasonRouteNotAccepted)
+	touches := func() []harness.Call {
+		return operatorCalls(t, from, func(c harness.Call) bool {
+			return c.Write() && c.About(pool.Name) && c.ObjectRef.Resource == "httproutes"
+		})
+	}
+	eventually(t, readyBudget, func(c *assert.CollectT) { assert.Len(c, touches(), 2) })
+	now := routeOf(pool)
+	get(t, now)
+	assert.Equal(t, route.Generation+2, now.Generation, "it must be judged again")
+	assert.Equal(t, route.Spec, now.Spec, "and is as before")
+
+	judgeRoute(t, pool, true, gatewayv1.RouteReasonAccepted)
+	awaitReady(t, pool)
+	assert.Len(t, touches(), 2)
 }
 
 // TestGW02HostOfAnother: a host on the shared Gateway has one holder, and the first one keeps it.
