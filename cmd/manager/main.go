@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -115,7 +114,7 @@ func newManager(restConfig *rest.Config, opts *options, source *operatorconfig.S
 		Metrics: metricsserver.Options{
 			BindAddress:    opts.metricsAddress,
 			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			FilterProvider: metrics.Protected,
 		},
 		HealthProbeBindAddress:  opts.healthAddress,
 		PprofBindAddress:        opts.pprofAddress,
