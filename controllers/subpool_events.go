@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,12 +59,25 @@ func withPriority(priority int, requests handler.MapFunc) handler.Funcs {
 	}
 }
 
+// settlingTime is how long after an object was made its changes are taken for the rest of its making.
+const settlingTime = 10 * time.Second
+
 // existingFirst maps an event to a pool whose turn comes before those of pools that are yet to be made, if the event is about
 // something that was there: a wave of a thousand new pools must not hold up the repair of one that works.
 func existingFirst(requests handler.MapFunc) handler.EventHandler {
-	first := withPriority(highPriority, requests)
-	first.CreateFunc = handler.EnqueueRequestsFromMapFunc(requests).Create
-	return first
+	existing, settling := withPriority(highPriority, requests), withPriority(0, requests)
+	return handler.Funcs{
+		CreateFunc: handler.EnqueueRequestsFromMapFunc(requests).Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if time.Since(e.ObjectNew.GetCreationTimestamp().Time) < settlingTime {
+				settling.Update(ctx, e, q)
+				return
+			}
+			existing.Update(ctx, e, q)
+		},
+		DeleteFunc:  existing.DeleteFunc,
+		GenericFunc: existing.GenericFunc,
+	}
 }
 
 // everyPool sends an event about what all pools share to each of them.

@@ -129,8 +129,7 @@ func (e *Engine) applyOne(ctx context.Context, live Live, configuration runtime.
 		if err != nil || write.Cause == "" {
 			return nil, err
 		}
-		if e.written.unseen(object, intent) {
-			write.Cause = Unseen
+		if write.Cause == Unseen {
 			return write, nil
 		}
 		// Whoever replaced the object since it was seen gets a conflict, not our fields.
@@ -203,6 +202,9 @@ func (e *Engine) Prune(ctx context.Context, live Live, mayGo func(Key) bool, int
 // it again would change nothing. The comparison is the API server's own merge, so defaults and foreign fields do not look
 // like drift.
 func (e *Engine) compare(object client.Object, intent *intent) (Cause, error) {
+	if cause, known := e.written.judge(object, intent); known {
+		return cause, nil
+	}
 	if object.GetAnnotations()[AnnotationIntent] != intent.hash {
 		return Outdated, nil
 	}

@@ -38,17 +38,25 @@ func (w written) remember(intent *intent, answer *metav1.PartialObjectMetadata) 
 	w.intents.Add(intent.key, writtenIntent{intent.hash, answer.UID, answer.ResourceVersion, time.Now()})
 }
 
-// unseen tells whether this very intent has been written to the object, and the object is older than that. Whoever sees the
-// newer object later sees what others did to it since, too.
-func (w written) unseen(object client.Object, intent *intent) bool {
+// judge compares an object that was seen with the last write of this very intent to it, as far as that is known: nothing is to be
+// done to one that is as it was written, and nothing yet to an older one. Whoever sees it newer later sees what others have done
+// to it since, too.
+func (w written) judge(object client.Object, intent *intent) (cause Cause, known bool) {
 	found, ok := w.intents.Get(intent.key)
 	if !ok {
-		return false
+		return "", false
 	}
 	last := found.(writtenIntent)
-	if last.hash != intent.hash || last.uid != object.GetUID() || time.Since(last.at) > trustWritten {
-		return false
+	if last.hash != intent.hash || last.uid != object.GetUID() {
+		return "", false
 	}
 	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.version)
-	return err == nil && order < 0
+	switch {
+	case err != nil || order > 0:
+		return "", false
+	case order == 0:
+		return "", true
+	default:
+		return Unseen, time.Since(last.at) < trustWritten
+	}
 }

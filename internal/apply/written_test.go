@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestROL01UnseenWrites: an object from a cache that is behind is not written to again; one that is newer, another one of its
-// name, or one for which there is another intent, is.
+// TestROL01UnseenWrites: an object from a cache that is behind is not written to again, nor one that is as it was written; one that
+// is newer, another one of its name, or one for which there is another intent, is.
 func TestROL01UnseenWrites(t *testing.T) {
 	sent := 0
 	answer := interceptor.Funcs{Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
@@ -31,6 +31,7 @@ func TestROL01UnseenWrites(t *testing.T) {
 	}{
 		{"edited", func(s *corev1.Service) { s.ResourceVersion = "9" }, "cpa", Edited},
 		{"still as before the write", func(s *corev1.Service) { s.ResourceVersion = "9" }, "cpa", Unseen},
+		{"as written", func(s *corev1.Service) { s.ResourceVersion = "10" }, "cpa", ""},
 		{"edited once more", func(s *corev1.Service) { s.ResourceVersion = "11" }, "cpa", Edited},
 		{"made again by somebody", func(s *corev1.Service) { s.ResourceVersion, s.UID = "9", "2" }, "cpa", Edited},
 		{"another intent", func(s *corev1.Service) { s.ResourceVersion = "9" }, "new", Outdated},
@@ -44,8 +45,11 @@ func TestROL01UnseenWrites(t *testing.T) {
 		before := sent
 		writes, err := engine.Apply(t.Context(), live, serviceIntent(step.selector))
 		require.NoError(t, err, step.what)
-		require.Len(t, writes, 1, step.what)
-		require.Equal(t, step.want, writes[0].Cause, step.what)
-		require.Equal(t, step.want != Unseen, sent > before, step.what)
+		var cause Cause
+		for _, write := range writes {
+			cause = write.Cause
+		}
+		require.Equal(t, step.want, cause, step.what)
+		require.Equal(t, step.want != Unseen && step.want != "", sent > before, step.what)
 	}
 }
