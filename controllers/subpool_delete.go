@@ -42,14 +42,12 @@ func (r *SubPoolReconciler) reconcileDelete(ctx context.Context, pool *v1alpha1.
 		return ctrl.Result{}, r.reportDeletion(ctx, pool, v1alpha1.ReasonDeletionInProgress,
 			"the namespace is kept (orphan cascading): waiting for the garbage collector to release it")
 	}
-	namespace := &corev1.Namespace{}
-	found, err := find(ctx, r.Live, "", subpool.NamespaceName(pool.Name), namespace)
+	namespace, err := r.namespaceToDelete(ctx, pool)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !found || !ownedBy(namespace, pool) {
-		log.FromContext(ctx).Info("the pool's namespace is gone, or never was this pool's: releasing the SubPool",
-			"namespaceExists", found)
+	if namespace == nil {
+		log.FromContext(ctx).Info("the pool's namespace is gone, or never was this pool's: releasing the SubPool")
 		return ctrl.Result{}, r.releaseFinalizer(ctx, pool)
 	}
 	waited := time.Since(pool.DeletionTimestamp.Time)
@@ -69,6 +67,21 @@ func (r *SubPoolReconciler) reconcileDelete(ctx context.Context, pool *v1alpha1.
 	}
 	note := fmt.Sprintf("Namespace %s is being deleted", namespace.Name)
 	return ctrl.Result{RequeueAfter: deletionCheck}, r.reportDeletion(ctx, pool, v1alpha1.ReasonDeletionInProgress, note)
+}
+
+// namespaceToDelete returns the pool's namespace, or nil if there is none, or one that is not the pool's. That must not rest on the
+// cache, but for a namespace that is being deleted: of its end the cache can only be late to tell.
+func (r *SubPoolReconciler) namespaceToDelete(ctx context.Context, pool *v1alpha1.SubPool) (*corev1.Namespace, error) {
+	name, namespace := subpool.NamespaceName(pool.Name), &corev1.Namespace{}
+	found, err := find(ctx, r, "", name, namespace)
+	if err == nil && (!found || !ownedBy(namespace, pool) || namespace.DeletionTimestamp.IsZero()) {
+		namespace = &corev1.Namespace{}
+		found, err = find(ctx, r.Live, "", name, namespace)
+	}
+	if err != nil || !found || !ownedBy(namespace, pool) {
+		return nil, err
+	}
+	return namespace, nil
 }
 
 // awaitNamespace repeats what the namespace controller says remains, which names no objects, and names the Pod.

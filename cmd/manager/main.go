@@ -55,7 +55,7 @@ func main() {
 
 // gcPercent is GOGC unless the environment sets it. Nearly all of the heap are caches that live as long as the pools, so that
 // what Go's default, 100, lets come together beside them costs more than collecting it does.
-const gcPercent = 50
+const gcPercent = 40
 
 func run(opts *options) error {
 	if err := opts.validate(); err != nil {

@@ -9,9 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -32,7 +34,7 @@ const (
 // image says otherwise. Of those that shall end it says at once that their containers have, and only then lets them go.
 type kubelet struct{ client.Client }
 
-// StartKubelet returns when the kubelet's node exists; it acts until ctx ends.
+// StartKubelet returns when the kubelet's node exists; it acts until ctx ends. A process may have several, one after the other.
 func (c *Cluster) StartKubelet(ctx context.Context) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
 	if err := c.Admin.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
@@ -40,9 +42,10 @@ func (c *Cluster) StartKubelet(ctx context.Context) error {
 	}
 	pools := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.LabelManagedValue})
 	manager, err := ctrl.NewManager(c.Config, ctrl.Options{
-		Scheme:  c.Admin.Scheme(),
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache:   cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: pools}}},
+		Scheme:     c.Admin.Scheme(),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: pools}}},
 	})
 	if err != nil {
 		return fmt.Errorf("make the kubelet: %w", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/example-org/subrelay-operator/test/scale/bench/report"
+	"github.com/example-org/subrelay-operator/test/scale/internal/load"
 )
 
 const (
@@ -14,6 +15,9 @@ const (
 	alone     = 20
 	aloneSpan = 2 * time.Second
 )
+
+// afterReady are the measurements on pools that work.
+var afterReady = []string{"steady", "restart", "heal", "change", "delete"}
 
 // turn is the operator's, with a number of pools.
 type turn struct {
@@ -37,13 +41,23 @@ func (b *bench) measureOperator(ctx context.Context, pools int, found *report.Op
 	}
 	return b.on(ctx, operator, func(s *stage) error {
 		t := &turn{stage: s, operator: operator, pools: poolIDs("pool", pools), found: found, quiet: b.quiet}
+		ctx, stopKubelet := context.WithCancel(ctx)
+		defer stopKubelet()
 		err := t.create(ctx, profiler)
+		if err == nil && b.wants("create") {
+			s.say("operator: one pool at a time")
+			err = t.alone(ctx)
+		}
+		if err == nil && b.wants(afterReady...) {
+			s.say("operator: waiting until all pools are Ready")
+			err = t.ready(ctx)
+		}
 		for _, step := range []struct {
 			name    string
 			measure func(context.Context) error
 		}{
-			{"create", t.alone}, {"steady", t.steady}, {"restart", t.restart}, {"heal", t.heal}, {"change", t.change},
-			{"heal", t.healWhileBusy}, {"delete", t.remove},
+			{"steady", t.steady}, {"restart", t.restart}, {"heal", t.heal}, {"change", t.change}, {"heal", t.healWhileBusy},
+			{"delete", t.remove},
 		} {
 			if err == nil && b.wants(step.name) {
 				s.say("operator: %s", step.name)
@@ -86,6 +100,18 @@ func (t *turn) alone(ctx context.Context) error {
 		t.found.Alone = append(t.found.Alone, pool[0].seconds)
 	}
 	_, err := t.discard(ctx, ids)
+	return err
+}
+
+// ready starts what stands in for nodes, and waits until all pools are Ready: what follows is about pools that work.
+func (t *turn) ready(ctx context.Context) error {
+	if err := t.StartKubelet(ctx); err != nil {
+		return err
+	}
+	if err := load.AwaitReady(ctx, t.Admin, len(t.pools), func(int) {}); err != nil {
+		return err
+	}
+	_, err := t.idle(ctx, idleSpan)
 	return err
 }
 
