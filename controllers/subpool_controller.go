@@ -83,14 +83,14 @@ type SubPoolReconciler struct {
 	rollouts    rollouts
 	patience    patience
 	gatewayAPI  *gatewayAPI
-	places      *places
+	places      places
 }
 
 // Reconcile brings one pool closer to its spec and says in status how far it got. A pass that somebody else's write made
 // out of date is no error: that write is an event of its own.
 func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	leave, err := r.places.take(ctx, request, r.isMade(ctx, request))
-	if leave == nil {
+	leave, err := r.places.take(ctx, r.isMade(ctx, request))
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	defer leave()
@@ -201,7 +201,6 @@ func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("subpool").
 		For(&v1alpha1.SubPool{}, builder.WithPredicates(specOrLifecycleChanged())).
-		WatchesRawSource(r.places.source()).
 		WatchesRawSource(r.credentials.source()).
 		WatchesRawSource(r.gatewayAPI.source(r.publishedPools())).
 		Watches(&corev1.Namespace{}, byNamespaceName(), builder.WithPredicates(contentChanged())).

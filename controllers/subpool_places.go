@@ -5,11 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
@@ -27,87 +23,29 @@ const (
 
 // places are where pools are worked on. A pool that makes its pass wait gives its place to another one. Pools that have been
 // made have places of their own: neither does a wave of new ones keep repairs waiting, nor a restart a new one.
-type places struct {
-	made   chan struct{}
-	unmade unmadePlaces
+type places struct{ made, unmade chan struct{} }
+
+func newPlaces() places {
+	return places{made: make(chan struct{}, workers), unmade: make(chan struct{}, workers)}
 }
 
-func newPlaces() *places { return &places{made: make(chan struct{}, workers)} }
-
-// source lets pools that wait for a place come back to the controller's queue.
-func (p *places) source() source.Source {
-	return source.Func(func(_ context.Context, queue queue) error {
-		p.unmade.queue = queue.(priorityqueue.PriorityQueue[reconcile.Request])
-		return nil
-	})
-}
-
-// take waits for a place for a pool that has been made. One that has not gets a place at once or none: then leave is nil, and the
-// pool comes back to the queue when there is one. A place is free again after slowPass, or when leave is called.
-func (p *places) take(ctx context.Context, request reconcile.Request, made bool) (leave func(), err error) {
-	free := p.unmade.leave
+// take waits for a place. It is free again after slowPass, or when leave is called.
+func (p places) take(ctx context.Context, made bool) (leave func(), err error) {
+	kind := p.unmade
 	if made {
-		free = func() { <-p.made }
-		select {
-		case p.made <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	} else if !p.unmade.enter(request) {
-		return nil, nil
+		kind = p.made
 	}
-	free = sync.OnceFunc(free)
+	select {
+	case kind <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	free := sync.OnceFunc(func() { <-kind })
 	slow := time.AfterFunc(slowPass, free)
 	return func() {
 		slow.Stop()
 		free()
 	}, nil
-}
-
-// unmadePlaces are those of pools that are yet to be made. Whoever finds none does not hold up the goroutine that came with it:
-// a repair may need that.
-type unmadePlaces struct {
-	queue priorityqueue.PriorityQueue[reconcile.Request]
-
-	mu      sync.Mutex
-	taken   int
-	order   []reconcile.Request // who waits, and who did until it got a place by itself
-	waiting map[reconcile.Request]bool
-}
-
-// enter takes a place if there is one, else the pool waits.
-func (u *unmadePlaces) enter(request reconcile.Request) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.taken < workers {
-		u.taken++
-		delete(u.waiting, request)
-		return true
-	}
-	if u.waiting == nil {
-		u.waiting = map[reconcile.Request]bool{}
-	}
-	if !u.waiting[request] {
-		u.waiting[request] = true
-		u.order = append(u.order, request)
-	}
-	return false
-}
-
-// leave frees a place and sends the next pool that waits.
-func (u *unmadePlaces) leave() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.taken--
-	for len(u.order) > 0 {
-		next := u.order[0]
-		u.order = u.order[1:]
-		if u.waiting[next] {
-			delete(u.waiting, next)
-			u.queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(highPriority)}, next)
-			return
-		}
-	}
 }
 
 // yields tells whether the pool's next pass comes after those of pools to which something happens: because this one was

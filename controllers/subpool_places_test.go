@@ -27,7 +27,7 @@ func TestCTL05HangingPassesGiveWay(t *testing.T) {
 		began := time.Now()
 		var leaves []func()
 		for range workers + 1 {
-			leave, err := p.take(t.Context(), requestNamed("made"), true)
+			leave, err := p.take(t.Context(), true)
 			require.NoError(t, err)
 			leaves = append(leaves, leave)
 		}
@@ -39,52 +39,21 @@ func TestCTL05HangingPassesGiveWay(t *testing.T) {
 	})
 }
 
-// TestCTL05NewPoolsTakeTurns: new pools that find no place keep neither repairs nor goroutines waiting, and come back one by one.
-func TestCTL05NewPoolsTakeTurns(t *testing.T) {
+func TestQuickPassesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queue := priorityqueue.New[reconcile.Request]("test")
-		defer queue.ShutDown()
 		p := newPlaces()
-		require.NoError(t, p.source().Start(t.Context(), queue))
-		var leaves []func()
-		enter := func(name string) bool {
-			leave, err := p.take(t.Context(), requestNamed(name), false)
+		for range workers {
+			leave, err := p.take(t.Context(), false)
 			require.NoError(t, err)
-			if leave != nil {
-				leaves = append(leaves, leave)
-			}
-			return leave != nil
+			t.Cleanup(leave)
 		}
-		for i := range workers {
-			require.True(t, enter(fmt.Sprintf("quick-%d", i)))
-		}
-		for _, name := range []string{"first", "second", "first", "third"} {
-			require.False(t, enter(name))
-		}
-		leave, err := p.take(t.Context(), requestNamed("repair"), true)
-		require.NoError(t, err)
+		leave, err := p.take(t.Context(), true)
+		require.NoError(t, err, "new pools keep no repair waiting")
 		leave()
-
-		next := func() string {
-			synctest.Wait()
-			request, _, _ := queue.GetWithPriority()
-			queue.Done(request)
-			return request.Name
-		}
-		leaves[0]()
-		require.Equal(t, "first", next())
-		require.True(t, enter("second"), "an event brought it before its turn")
-		require.False(t, enter("first"), "it waits again, behind the others")
-		leaves[1]()
-		require.Equal(t, "third", next())
-		time.Sleep(slowPass) //nolint:forbidigo // the time of this bubble passes at once
-		require.Equal(t, "first", next(), "slow passes give their places away")
-		require.Empty(t, p.unmade.waiting)
-		require.Zero(t, queue.Len())
-		for _, leave := range leaves {
-			leave()
-		}
-		require.Zero(t, p.unmade.taken)
+		soon, cancel := context.WithTimeout(t.Context(), slowPass/2)
+		defer cancel()
+		_, err = p.take(soon, false)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 
