@@ -20,8 +20,8 @@ type trouble struct {
 	due   time.Time // when to look again
 }
 
-// wait returns how long after a look the next one is due: as long as nothing new has been seen, but at least troubleDelay and at
-// most checkPeriod. A look before that is due leaves it as it is.
+// wait returns how long after a look the next one is due: twice as long as nothing new has been seen, but at least troubleDelay and
+// at most checkPeriod. A look before that is due leaves it as it is.
 func (p *patience) wait(poolID string, news bool, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *patience) wait(poolID string, news bool, now time.Time) time.Duration {
 		found = trouble{since: now, due: now}
 	}
 	if !now.Before(found.due) {
-		found.due = now.Add(min(max(now.Sub(found.since), troubleDelay), checkPeriod))
+		found.due = now.Add(min(max(2*now.Sub(found.since), troubleDelay), checkPeriod))
 	}
 	p.troubles[poolID] = found
 	return found.due.Sub(now)

@@ -13,7 +13,7 @@ func TestCTL05Patience(t *testing.T) {
 	var p patience
 	now := time.Now()
 	require.False(t, p.over("sick", now))
-	for _, want := range []time.Duration{20 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, checkPeriod, checkPeriod} {
+	for _, want := range []time.Duration{20 * time.Second, 40 * time.Second, 2 * time.Minute, 6 * time.Minute, checkPeriod, checkPeriod} {
 		require.Equal(t, want, p.wait("sick", false, now))
 		require.Equal(t, want-time.Second, p.wait("sick", false, now.Add(time.Second)))
 		require.False(t, p.over("sick", now.Add(want-1)))
