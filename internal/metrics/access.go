@@ -15,6 +15,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -44,7 +45,8 @@ func Protected(config *rest.Config, httpClient *http.Client) (metricsserver.Filt
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the review of access: %w", err)
 	}
-	return newReviewer(authentication.TokenReviews(), authorization.SubjectAccessReviews()).filter, nil
+	reviewer := newReviewer(authentication.TokenReviews(), authorization.SubjectAccessReviews(), clock.RealClock{})
+	return reviewer.filter, nil
 }
 
 // reviewer asks the API server who may read metrics.
@@ -52,6 +54,7 @@ type reviewer struct {
 	tokens  authenticationclient.TokenReviewInterface
 	access  authorizationclient.SubjectAccessReviewInterface
 	allowed *lru.Cache // time of the review, by readerKey
+	clock   clock.PassiveClock
 }
 
 // readerKey is a hash: a token must not lie about in memory for longer than its request takes.
@@ -59,8 +62,9 @@ type readerKey [sha256.Size]byte
 
 func newReviewer(
 	tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface,
+	clock clock.PassiveClock,
 ) *reviewer {
-	return &reviewer{tokens: tokens, access: access, allowed: lru.New(mostReaders)}
+	return &reviewer{tokens: tokens, access: access, allowed: lru.New(mostReaders), clock: clock}
 }
 
 func (r *reviewer) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
@@ -87,7 +91,7 @@ func (r *reviewer) review(ctx context.Context, request *http.Request) (int, erro
 	}
 	verb, path := strings.ToLower(request.Method), request.URL.Path
 	reader := readerKey(sha256.Sum256([]byte(verb + " " + path + " " + token)))
-	if at, known := r.allowed.Get(reader); known && time.Since(at.(time.Time)) < trustReader {
+	if at, known := r.allowed.Get(reader); known && r.clock.Since(at.(time.Time)) < trustReader {
 		return http.StatusOK, nil
 	}
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{
@@ -110,7 +114,7 @@ func (r *reviewer) review(ctx context.Context, request *http.Request) (int, erro
 	if !may.Status.Allowed {
 		return http.StatusForbidden, nil
 	}
-	r.allowed.Add(reader, time.Now())
+	r.allowed.Add(reader, r.clock.Now())
 	return http.StatusOK, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/testr"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // reviews answers like an API server that knows the tokens "scraper" and "stranger", of whom only the first may get /metrics.
@@ -50,40 +50,39 @@ func reviews(asked *int) *fake.Clientset {
 }
 
 func TestProtected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		server := reviews(&asked)
-		protected, err := newReviewer(server.AuthenticationV1().TokenReviews(), server.AuthorizationV1().SubjectAccessReviews()).
-			filter(testr.New(t), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-		require.NoError(t, err)
-		for _, step := range []struct {
-			what, method, path, authorization string
-			want, asks                        int
-			after                             time.Duration
-		}{
-			{"no token", http.MethodGet, "/metrics", "", http.StatusUnauthorized, 0, 0},
-			{"an empty token", http.MethodGet, "/metrics", "Bearer ", http.StatusUnauthorized, 0, 0},
-			{"a password", http.MethodGet, "/metrics", "Basic c2NyYXBlcg==", http.StatusUnauthorized, 0, 0},
-			{"an unknown token", http.MethodGet, "/metrics", "Bearer guess", http.StatusUnauthorized, 1, 0},
-			{"a reader without the right", http.MethodGet, "/metrics", "Bearer stranger", http.StatusForbidden, 2, 0},
-			{"and again", http.MethodGet, "/metrics", "Bearer stranger", http.StatusForbidden, 2, 0},
-			{"no answer to the token", http.MethodGet, "/metrics", "Bearer broken", http.StatusInternalServerError, 1, 0},
-			{"no answer to the access", http.MethodGet, "/metrics", "Bearer half-broken", http.StatusInternalServerError, 2, 0},
-			{"a reader", http.MethodGet, "/metrics", "Bearer scraper", http.StatusOK, 2, 0},
-			{"the same within the minute", http.MethodGet, "/metrics", "Bearer scraper", http.StatusOK, 0, trustReader - 1},
-			{"another path", http.MethodGet, "/debug", "Bearer scraper", http.StatusForbidden, 2, 0},
-			{"another verb", http.MethodPost, "/metrics", "Bearer scraper", http.StatusForbidden, 2, 0},
-			{"after the minute", http.MethodGet, "/metrics", "Bearer scraper", http.StatusOK, 2, 1},
-		} {
-			time.Sleep(step.after) //nolint:forbidigo // the time of this bubble passes at once
-			before := asked
-			request := httptest.NewRequestWithContext(t.Context(), step.method, step.path, http.NoBody)
-			request.Header.Set("Authorization", step.authorization)
-			answer := httptest.NewRecorder()
-			protected.ServeHTTP(answer, request)
-			require.Equal(t, step.want, answer.Code, step.what)
-			require.Equal(t, step.asks, asked-before, step.what)
-			require.NotContains(t, answer.Body.String(), "scraper", step.what)
-		}
-	})
+	asked := 0
+	server := reviews(&asked)
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	reviewer := newReviewer(server.AuthenticationV1().TokenReviews(), server.AuthorizationV1().SubjectAccessReviews(), clock)
+	protected, err := reviewer.filter(testr.New(t), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	require.NoError(t, err)
+	for _, step := range []struct {
+		what, method, path, authorization string
+		want, asks                        int
+		after                             time.Duration
+	}{
+		{"no token", http.MethodGet, "/metrics", "", http.StatusUnauthorized, 0, 0},
+		{"an empty token", http.MethodGet, "/metrics", "Bearer ", http.StatusUnauthorized, 0, 0},
+		{"a password", http.MethodGet, "/metrics", "Basic c2NyYXBlcg==", http.StatusUnauthorized, 0, 0},
+		{"an unknown token", http.MethodGet, "/metrics", "Bearer guess", http.StatusUnauthorized, 1, 0},
+		{"a reader without the right", http.MethodGet, "/metrics", "Bearer stranger", http.StatusForbidden, 2, 0},
+		{"and again", http.MethodGet, "/metrics", "Bearer stranger", http.StatusForbidden, 2, 0},
+		{"no answer to the token", http.MethodGet, "/metrics", "Bearer broken", http.StatusInternalServerError, 1, 0},
+		{"no answer to the access", http.MethodGet, "/metrics", "Bearer half-broken", http.StatusInternalServerError, 2, 0},
+		{"a reader", http.MethodGet, "/metrics", "Bearer scraper", http.StatusOK, 2, 0},
+		{"the same within the minute", http.MethodGet, "/metrics", "Bearer scraper", http.StatusOK, 0, trustReader - 1},
+		{"another path", http.MethodGet, "/debug", "Bearer scraper", http.StatusForbidden, 2, 0},
+		{"another verb", http.MethodPost, "/metrics", "Bearer scraper", http.StatusForbidden, 2, 0},
+		{"after the minute", http.MethodGet, "/metrics", "Bearer scraper", http.StatusOK, 2, 1},
+	} {
+		clock.SetTime(clock.Now().Add(step.after))
+		before := asked
+		request := httptest.NewRequestWithContext(t.Context(), step.method, step.path, http.NoBody)
+		request.Header.Set("Authorization", step.authorization)
+		answer := httptest.NewRecorder()
+		protected.ServeHTTP(answer, request)
+		require.Equal(t, step.want, answer.Code, step.what)
+		require.Equal(t, step.asks, asked-before, step.what)
+		require.NotContains(t, answer.Body.String(), "scraper", step.what)
+	}
 }
