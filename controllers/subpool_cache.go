@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"strings"
-	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +74,7 @@ func trim(object any) (any, error) {
 	case *corev1.ConfigMap:
 		// The init scripts are the same in every pool: one copy of the text serves all.
 		for key, text := range typed.Data {
-			typed.Data[key] = unique.Make(text).Value()
+			typed.Data[key] = sharedText(text)
 		}
 	case *netv1.NetworkPolicy:
 		if !poolOwns(typed) {

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +19,9 @@ import (
 // Pools are alike: most of what their objects say, a thousand of them say word for word. The cache keeps such a part once.
 // Nothing that was read from the cache may be changed in place anyway; what the client hands out is a deep copy.
 
-// maxParts bounds the parts that are remembered. Each pool has three of its own, its labels; the others are few. Of a part that
-// was forgotten meanwhile there is one more copy.
-const maxParts = 16384
+// maxParts bounds the parts that are remembered. Each pool has some ten of its own, its names and labels; the others are few. Of a
+// part that was forgotten meanwhile there is one more copy.
+const maxParts = 65536
 
 var parts = lru.New(maxParts)
 
@@ -51,6 +50,15 @@ func sharedMap(entries map[string]string) map[string]string {
 		content.WriteString(key + "\x00" + entries[key] + "\x00")
 	}
 	return known([]byte(content.String()), entries)
+}
+
+// sharedText keeps a text that is in use. The package unique would not: a string that it hands out does not keep the entry
+// alive, so after a collection equal texts are kept twice.
+func sharedText(text string) string {
+	if text == "" {
+		return text
+	}
+	return known([]byte(text), text)
 }
 
 // known returns what was first seen with this content.
@@ -109,8 +117,8 @@ func shareSelector(selector **metav1.LabelSelector) {
 
 // shareMetadata leaves the annotations alone: they hold the hash of the intent, which no other object has.
 func shareMetadata(object metav1.Object) {
-	object.SetNamespace(unique.Make(object.GetNamespace()).Value())
-	object.SetName(unique.Make(object.GetName()).Value())
+	object.SetNamespace(sharedText(object.GetNamespace()))
+	object.SetName(sharedText(object.GetName()))
 	object.SetLabels(sharedMap(object.GetLabels()))
 	if owners := object.GetOwnerReferences(); len(owners) == 1 {
 		if content, err := owners[0].Marshal(); err == nil {

@@ -1,7 +1,10 @@
 package controllers
 
 import (
+	"runtime"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,6 +46,20 @@ func TestEqualPartsAreKeptOnce(t *testing.T) {
 	again := cached("one", "cpa:v1")
 	require.Same(t, one.Spec.Selector, again.Spec.Selector)
 	require.Same(t, &one.OwnerReferences[0], &again.OwnerReferences[0])
+}
+
+// TestEqualTextsAreKeptOnce: the init script is the same in every pool, also when garbage has been collected in between.
+func TestEqualTextsAreKeptOnce(t *testing.T) {
+	cached := func() *corev1.ConfigMap {
+		kept, err := trim(&corev1.ConfigMap{Data: map[string]string{"init.sh": strings.Repeat("echo\n", 100)}})
+		require.NoError(t, err)
+		return kept.(*corev1.ConfigMap)
+	}
+	one := cached()
+	runtime.GC()
+	runtime.GC()
+	other := cached()
+	require.Same(t, unsafe.StringData(one.Data["init.sh"]), unsafe.StringData(other.Data["init.sh"]))
 }
 
 // What a container may use and mounts is in no condition.
