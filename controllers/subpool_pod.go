@@ -185,6 +185,11 @@ func ending(terminated *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("%s, exit code %d", terminated.Reason, terminated.ExitCode)
 }
 
+// waitsForNode: what keeps such a Pod is in its conditions and in those of its claim, which are watched.
+func waitsForNode(pod *corev1.Pod) bool {
+	return pod != nil && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName == ""
+}
+
 func podReady(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false

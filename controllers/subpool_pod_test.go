@@ -47,3 +47,15 @@ func TestCrashing(t *testing.T) {
 		})
 	}
 }
+
+// What keeps a Pod from having a node is watched: looking again would tell nothing new.
+func TestWaitForANodeNeedsNoLooks(t *testing.T) {
+	unscheduled := &corev1.Pod{}
+	onNode := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node"}}
+	stopping := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Now()}}}
+
+	require.True(t, waitsForNode(unscheduled))
+	require.False(t, waitsForNode(onNode))
+	require.False(t, waitsForNode(stopping))
+	require.False(t, waitsForNode(nil), "what keeps a Pod from being made is in Events only")
+}

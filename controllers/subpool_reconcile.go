@@ -104,8 +104,13 @@ func (r *SubPoolReconciler) build(ctx context.Context, seen *observation) outcom
 	pruneErr := r.engine.Prune(ctx, seen.live, mayGo(seen), append(desired.All(), workload)...)
 	done.podReplaced, err = r.replacePod(ctx, seen, done.workloadWritten)
 	done.err = errors.Join(unpublishErr, lastErr, publishErr, pruneErr, err)
-	done.inTrouble = !seen.pool.Spec.Suspend && (!assessWorkload(seen, done).ok() || refused(seen))
+	done.inTrouble = !seen.pool.Spec.Suspend && (unexplained(seen, done) || refused(seen))
 	return done
+}
+
+// unexplained: the workload is not ready, and the reason may be one that only Events or time tell.
+func unexplained(seen *observation, done outcome) bool {
+	return !waitsForNode(seen.pod) && !assessWorkload(seen, done).ok()
 }
 
 // buildNeeds writes what the workload must not run without. Credentials that cannot be had yet are no error: the API server
