@@ -71,11 +71,6 @@ func trim(object any) (any, error) {
 		typed.Status = corev1.ResourceQuotaStatus{}
 	case *policyv1.PodDisruptionBudget:
 		typed.Status = policyv1.PodDisruptionBudgetStatus{}
-	case *corev1.ConfigMap:
-		// The init scripts are the same in every pool: one copy of the text serves all.
-		for key, text := range typed.Data {
-			typed.Data[key] = sharedText(text)
-		}
 	case *netv1.NetworkPolicy:
 		if !poolOwns(typed) {
 			typed.ObjectMeta, typed.Spec = identity(typed), netv1.NetworkPolicySpec{}

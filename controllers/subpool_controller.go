@@ -110,7 +110,7 @@ func (r *SubPoolReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 // isMade tells whether a pass has been through the pool before.
 func (r *SubPoolReconciler) isMade(ctx context.Context, request ctrl.Request) bool {
 	pool := &v1alpha1.SubPool{}
-	return r.Get(ctx, request.NamespacedName, pool) == nil && pool.Status.ObservedGeneration > 0
+	return r.Get(ctx, request.NamespacedName, pool, client.UnsafeDisableDeepCopy) == nil && pool.Status.ObservedGeneration > 0
 }
 
 func (r *SubPoolReconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

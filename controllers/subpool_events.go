@@ -95,7 +95,7 @@ func inTurn(requests handler.MapFunc) handler.EventHandler {
 
 func (r *SubPoolReconciler) requestsForPools(ctx context.Context, concerned func(*v1alpha1.SubPool) bool) []reconcile.Request {
 	var pools v1alpha1.SubPoolList
-	if err := r.List(ctx, &pools); err != nil {
+	if err := r.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "cannot list SubPools: a change of shared objects reaches them later")
 		return nil
 	}

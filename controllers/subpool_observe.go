@@ -131,7 +131,8 @@ func (r *SubPoolReconciler) observeNamespace(ctx context.Context, seen *observat
 		&rbacv1.RoleBindingList{}, &corev1.ResourceQuotaList{}, &netv1.NetworkPolicyList{}, &corev1.ServiceAccountList{},
 		&corev1.ConfigMapList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{}, &appsv1.StatefulSetList{},
 	} {
-		if err := r.List(ctx, list, client.InNamespace(name)); err != nil {
+		// Nobody writes into what was seen: it may be the cache's own.
+		if err := r.List(ctx, list, client.InNamespace(name), client.UnsafeDisableDeepCopy); err != nil {
 			return err
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {

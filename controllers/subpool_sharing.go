@@ -14,6 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
+
+	"github.com/example-org/subrelay-operator/api/v1alpha1"
 )
 
 // Pools are alike: most of what their objects say, a thousand of them say word for word. The cache keeps such a part once.
@@ -77,6 +79,18 @@ func shareParts(object any) {
 		shareMetadata(accessor)
 	}
 	switch typed := object.(type) {
+	case *v1alpha1.SubPool:
+		// The decoder leaves room to grow.
+		typed.Status.Conditions = slices.Clone(typed.Status.Conditions)
+		for i := range typed.Status.Conditions {
+			condition := &typed.Status.Conditions[i]
+			condition.Type, condition.Reason = sharedText(condition.Type), sharedText(condition.Reason)
+			condition.Message = sharedText(condition.Message)
+		}
+	case *corev1.ConfigMap:
+		for key, text := range typed.Data {
+			typed.Data[key] = sharedText(text)
+		}
 	case *appsv1.StatefulSet:
 		share(&typed.Spec.Template.Spec)
 		typed.Spec.Template.Labels = sharedMap(typed.Spec.Template.Labels)
@@ -115,11 +129,12 @@ func shareSelector(selector **metav1.LabelSelector) {
 	}
 }
 
-// shareMetadata leaves the annotations alone: they hold the hash of the intent, which no other object has.
+// shareMetadata shares the annotations too: the hash of the intent in them is that of all pools that are alike.
 func shareMetadata(object metav1.Object) {
 	object.SetNamespace(sharedText(object.GetNamespace()))
 	object.SetName(sharedText(object.GetName()))
 	object.SetLabels(sharedMap(object.GetLabels()))
+	object.SetAnnotations(sharedMap(object.GetAnnotations()))
 	if owners := object.GetOwnerReferences(); len(owners) == 1 {
 		if content, err := owners[0].Marshal(); err == nil {
 			object.SetOwnerReferences(known(content, owners))

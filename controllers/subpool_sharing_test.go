@@ -46,6 +46,8 @@ func TestEqualPartsAreKeptOnce(t *testing.T) {
 	again := cached("one", "cpa:v1")
 	require.Same(t, one.Spec.Selector, again.Spec.Selector)
 	require.Same(t, &one.OwnerReferences[0], &again.OwnerReferences[0])
+	one.Annotations["seen"] = "in both"
+	require.Equal(t, one.Annotations, again.Annotations)
 }
 
 // TestEqualTextsAreKeptOnce: the init script is the same in every pool, also when garbage has been collected in between.

@@ -6,8 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -88,6 +90,24 @@ func TestIntentHash(t *testing.T) {
 	require.NotEqual(t, one.hash, other.hash)
 	require.Equal(t, "Service ns/cpa", one.key.String())
 	require.Equal(t, one.hash, one.object.GetAnnotations()[AnnotationIntent])
+}
+
+// Intents of two pools that differ in nothing but whose they are have one hash. Whatever else names a pool tells them apart, and so
+// does a change within one.
+func TestIntentHashIsThatOfAllAlike(t *testing.T) {
+	hash := func(pool, says string) string {
+		intent, err := newIntent(corev1ac.ConfigMap("settings", "subpool-"+pool).
+			WithOwnerReferences(metav1ac.OwnerReference().WithKind("SubPool").WithName(pool).WithUID(types.UID("uid of " + pool))).
+			WithLabels(map[string]string{"pool": pool, "namespace": "subpool-" + pool}).
+			WithData(map[string]string{"says": says}))
+		require.NoError(t, err)
+		return intent.hash
+	}
+	require.Equal(t, hash("one", "hello"), hash("other", "hello"))
+	require.NotEqual(t, hash("one", "hello"), hash("one", "bye"))
+	require.NotEqual(t, hash("one", "hello, one"), hash("other", "hello, other"))
+	require.NotEqual(t, hash("one", "one"), hash("one", "subpool-one"))
+	require.NotEqual(t, hash("one", "\x01"), hash("one", "one"))
 }
 
 // Prune removes what is not wanted any more, and nothing that the caller keeps.

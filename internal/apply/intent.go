@@ -1,11 +1,14 @@
 package apply
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,9 +62,7 @@ func newIntent(configuration runtime.ApplyConfiguration) (*intent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode %T: %w", configuration, err)
 	}
-	sum := sha256.Sum256(canonical)
-	hash := hex.EncodeToString(sum[:])[:hashLength]
-
+	hash := hashOf(canonical, key.Namespace, object.GetOwnerReferences())
 	if err := unstructured.SetNestedField(content, hash, "metadata", "annotations", AnnotationIntent); err != nil {
 		return nil, fmt.Errorf("cannot mark %T: %w", configuration, err)
 	}
@@ -70,4 +71,21 @@ func newIntent(configuration runtime.ApplyConfiguration) (*intent, error) {
 		object: object,
 		hash:   hash,
 	}, nil
+}
+
+// hashOf returns the same for the intents of all that are alike, so that equal sets of annotations need be kept once only. It
+// leaves out what cannot change without the object being another one, or changing hands: its namespace and its owners.
+func hashOf(canonical []byte, namespace string, owners []metav1.OwnerReference) string {
+	own := []string{namespace}
+	for _, owner := range owners {
+		own = append(own, owner.Name, string(owner.UID))
+	}
+	for place, text := range own {
+		if text != "" {
+			// A byte below the space is in no JSON: what stands for a text is told from every other.
+			canonical = bytes.ReplaceAll(canonical, []byte(strconv.Quote(text)), []byte{byte(place)})
+		}
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])[:hashLength]
 }
