@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/example-org/subrelay-operator/test/harness"
 	"github.com/example-org/subrelay-operator/test/scale/bench/report"
+	"github.com/example-org/subrelay-operator/test/scale/internal/audit"
 	"github.com/example-org/subrelay-operator/test/scale/internal/objects"
 	"github.com/example-org/subrelay-operator/test/scale/internal/presence"
 	"github.com/example-org/subrelay-operator/test/scale/internal/site"
@@ -23,6 +28,14 @@ const (
 	idleServer   = 0.08
 	idleSubject  = 0.05
 	idlePatience = 30 * time.Minute
+)
+
+const (
+	// controllerManager is a program and what its user agents begin with.
+	controllerManager = "kube-controller-manager"
+
+	// kindsPatience is four of its looks for new kinds.
+	kindsPatience = 2 * time.Minute
 )
 
 // patience is how long something may take that takes the longer the more pools there are.
@@ -56,7 +69,7 @@ func openStage(ctx context.Context, subject subject.Subject) (_ *stage, err erro
 		}
 	}()
 	for program, pid := range map[string]*int{
-		"kube-apiserver": &s.apiServer, "etcd": &s.etcd, "kube-controller-manager": &s.controllerManager,
+		"kube-apiserver": &s.apiServer, "etcd": &s.etcd, controllerManager: &s.controllerManager,
 	} {
 		if *pid, err = s.PID(ctx, program); err != nil {
 			return nil, err
@@ -87,8 +100,40 @@ func (s *stage) start(ctx context.Context) error {
 	if err := s.subject.Start(ctx, s.Cluster); err != nil {
 		return fmt.Errorf("start %s: %w", s.subject.Name(), err)
 	}
+	if err := s.awaitKinds(ctx); err != nil {
+		return err
+	}
 	_, err := s.idle(ctx, idleSpan)
 	return err
+}
+
+// awaitKinds returns when kube-controller-manager watches the objects of every CustomResourceDefinition. It looks for new kinds
+// every 30 s. Until it has found one, its garbage collector reads each object anew that has an owner of that kind, which would be
+// charged to whoever makes objects right after the start of a cluster.
+func (s *stage) awaitKinds(ctx context.Context) error {
+	var definitions apiextensionsv1.CustomResourceDefinitionList
+	if err := s.Admin.List(ctx, &definitions); err != nil {
+		return err
+	}
+	var unwatched []string
+	err := wait.PollUntilContextTimeout(ctx, time.Second, kindsPatience, true, func(ctx context.Context) (bool, error) {
+		const wholeLog = harness.Mark(0)
+		calls, err := audit.Since(ctx, s.Cluster, wholeLog, []string{controllerManager})
+		unwatched = nil
+		for _, definition := range definitions.Items {
+			resource := definition.Spec.Names.Plural
+			if !slices.ContainsFunc(calls, func(call harness.Call) bool {
+				return call.Verb == "watch" && call.ObjectRef.Resource == resource && call.OK()
+			}) {
+				unwatched = append(unwatched, resource)
+			}
+		}
+		return len(unwatched) == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("await that %s watches %v: %w", controllerManager, unwatched, err)
+	}
+	return nil
 }
 
 // close ends the subject, the watches and the control plane.
