@@ -98,6 +98,7 @@ func TestWallsAndMarksAreTheOperators(t *testing.T) {
 		{"make a namespace of a pool", creating(labelled(bareNamespace("made"), marks)), byMarks},
 		{"let in another namespace's routes", patching(&corev1.Namespace{ObjectMeta: named("", metav1.NamespaceDefault)},
 			`{"metadata":{"labels":{"subrelay.example.com/managed":"true"}}}`), byMarks},
+		{"mark an object with the pool's id alone", patching(elsewhere, `{"metadata":{"labels":{"subrelay.example.com/pool":"a"}}}`), byMarks},
 		{"take off the label of a pool's namespace", patching(namespace, `{"metadata":{"labels":{"subrelay.example.com/managed":null}}}`), byMarks},
 		{"take off both labels", patching(namespace,
 			`{"metadata":{"labels":{"subrelay.example.com/managed":null,"subrelay.example.com/pool":null}}}`), byMarks},
