@@ -34,5 +34,6 @@ fi
 echo "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update --quiet=2
-# Nothing that is installed is given up: apt-get fails instead, and a person decides.
-apt-get install --quiet=2 --yes --no-install-recommends --no-remove "${missing[@]}"
+# Nothing that is installed is given up: apt-get fails instead, and a person decides. Something else on the machine may be
+# installing: apt-get waits for it for these seconds.
+apt-get install -o DPkg::Lock::Timeout=300 --quiet=2 --yes --no-install-recommends --no-remove "${missing[@]}"

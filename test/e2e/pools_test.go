@@ -220,10 +220,24 @@ func requireGone(t *testing.T, object client.Object) {
 // inContainer runs a shell script in a container of the pool's Pod, as a user would, and returns what it printed.
 func inContainer(t *testing.T, poolID, container, script string) string {
 	t.Helper()
-	out, err := lab.Kubectl(t.Context(), "exec", podName, "--namespace="+namespaceOf(poolID), "--container="+container,
-		"--", "sh", "-c", script)
+	out, err := execIn(t, poolID, container, script)
 	require.NoError(t, err)
 	return out
+}
+
+// end asks the first process of a container to end. The container's end may kill the asking process too, before it has said
+// that it succeeded; callers wait for what they expect of the container.
+func end(t *testing.T, poolID, container string) {
+	t.Helper()
+	if _, err := execIn(t, poolID, container, "kill 1"); err != nil {
+		require.ErrorContains(t, err, "exit code 137")
+	}
+}
+
+func execIn(t *testing.T, poolID, container, script string) (string, error) {
+	t.Helper()
+	return lab.Kubectl(t.Context(), "exec", podName, "--namespace="+namespaceOf(poolID), "--container="+container,
+		"--", "sh", "-c", script)
 }
 
 // toJSON is an object as the API server shows it.

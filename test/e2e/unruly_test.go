@@ -58,7 +58,8 @@ var ordersFile = map[string]string{cpaName: "/cpa/orders", managerName: "/data/o
 func order(t *testing.T, poolID, container, script string) {
 	t.Helper()
 	before := containerStatus(t, readPod(t, poolID), container)
-	inContainer(t, poolID, container, "echo '"+script+"' >"+ordersFile[container]+" && kill 1")
+	inContainer(t, poolID, container, "echo '"+script+"' >"+ordersFile[container])
+	end(t, poolID, container)
 	eventually(t, truthBudget, func(c *assert.CollectT) {
 		assert.NotEqual(c, before.State, containerStatus(c, readPod(c, poolID), container).State)
 	})

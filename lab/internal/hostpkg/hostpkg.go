@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/example-org/subrelay-operator/lab/internal/progress"
 )
@@ -22,6 +25,9 @@ func Node() []string {
 		"nftables", // kube-proxy
 	}
 }
+
+// lockFile is held by the lab that installs packages. The kernel gives the lock back when the process dies.
+var lockFile = "/run/subrelay-lab-packages.lock"
 
 // Ensure installs those of packages that are missing. On a machine where it cannot, the error names the command to run.
 func Ensure(ctx context.Context, packages []string, report progress.Reporter) error {
@@ -40,9 +46,24 @@ func Ensure(ctx context.Context, packages []string, report progress.Reporter) er
 		return fmt.Errorf("the lab needs Debian packages that are missing: run: sudo apt-get install %s", strings.Join(missing, " "))
 	}
 	done := report.Step("installing Debian packages " + strings.Join(missing, " "))
-	err = install(ctx, missing)
+	err = installAlone(ctx, missing)
 	done(err)
 	return err
+}
+
+// installAlone installs what is still missing when no other lab installs anything. apt-get does not wait for the lock
+// under which another one updates its lists.
+func installAlone(ctx context.Context, packages []string) error {
+	lock := flock.New(lockFile)
+	if _, err := lock.TryLockContext(ctx, 200*time.Millisecond); err != nil {
+		return fmt.Errorf("lock %s: %w", lockFile, err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	missing, err := missingOf(ctx, packages)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return install(ctx, missing)
 }
 
 func missingOf(ctx context.Context, wanted []string) ([]string, error) {
@@ -71,7 +92,8 @@ func install(ctx context.Context, packages []string) error {
 		return err
 	}
 	// Nothing that is installed is given up for the lab: apt-get fails instead, and a person decides.
-	arguments := append([]string{"install", "--yes", "--no-install-recommends", "--no-remove"}, packages...)
+	// Something else on the machine may be installing: apt-get waits for it for these seconds.
+	arguments := append([]string{"install", "-o", "DPkg::Lock::Timeout=300", "--yes", "--no-install-recommends", "--no-remove"}, packages...)
 	return aptGet(ctx, arguments...)
 }
 

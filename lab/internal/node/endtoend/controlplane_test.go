@@ -5,7 +5,6 @@ package endtoend
 import (
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 func TestControlPlaneOnly(t *testing.T) {
@@ -113,13 +113,14 @@ func TestBrokenAssetsAreNamed(t *testing.T) {
 
 func TestLabsRunSideBySide(t *testing.T) {
 	first, second, third := newLab(t), newLab(t), newLab(t)
-	ups := []*exec.Cmd{first.command("up"), second.command("up"), third.command("up", "--control-plane-only")}
-	for _, up := range ups {
-		require.NoError(t, up.Start())
+	var ups errgroup.Group
+	for l, arguments := range map[*lab][]string{first: nil, second: nil, third: {"--control-plane-only"}} {
+		ups.Go(func() error {
+			_, err := l.try("up", arguments...)
+			return err
+		})
 	}
-	for _, up := range ups {
-		require.NoError(t, up.Wait())
-	}
+	require.NoError(t, ups.Wait())
 	first.must("down")
 	first.requireGone()
 	second.kubectl("wait", "--for=condition=Ready", "node/lab-node", "--timeout="+patience.String())

@@ -5,6 +5,7 @@ package endtoend
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/example-org/subrelay-operator/lab/internal/hostpkg"
+	"github.com/example-org/subrelay-operator/lab/internal/progress"
 )
 
 const (
@@ -36,6 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		if os.Geteuid() != 0 {
 			fmt.Fprintln(os.Stderr, "these tests start containers: run them as root")
+			return 1
+		}
+		// hostState calls some of them before the first lab would install them.
+		if err := hostpkg.Ensure(context.Background(), hostpkg.Node(), progress.Discard); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		folder, err := os.MkdirTemp("", "lab-under-test-")
