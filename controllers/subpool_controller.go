@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -175,7 +174,7 @@ func (r *SubPoolReconciler) patchFinalizers(
 
 // SetupWithManager watches SubPools, everything they own, the operator configuration and the shared proxy.
 func (r *SubPoolReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	secrets, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	secrets, err := newSecretStreamOpener(mgr)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"io"
 	"sync"
 	"time"
 
@@ -10,10 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,7 +43,7 @@ func credentialsOf(secret *corev1.Secret) *credentials {
 // right to read all of them, so there is one on each pool's single Secret, as every kubelet has for the Secrets of its Pods.
 // Only metadata is received: no value enters this process by it.
 type credentialWatches struct {
-	client metadata.Interface
+	open   secretStreamOpener
 	events chan event.GenericEvent
 
 	mu      sync.Mutex
@@ -69,9 +65,9 @@ const firstWord = time.Second
 // renewal is how a watch is opened again that the API server has ended, as it does to each after half an hour or more.
 var renewal = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 6, Cap: time.Minute}
 
-func newCredentialWatches(client metadata.Interface) *credentialWatches {
+func newCredentialWatches(open secretStreamOpener) *credentialWatches {
 	return &credentialWatches{
-		client:  client,
+		open:    open,
 		events:  make(chan event.GenericEvent),
 		watches: map[string]*credentialWatch{},
 	}
@@ -130,28 +126,17 @@ func (w *credentialWatches) recognise(ctx context.Context, poolID string, worklo
 		stop()
 		return nil, false // whoever reads the Secret then is told why
 	}
-	secret := awaitFirst(watching, opened)
-	if secret == nil || !subpool.RunsWith(workload, secret.UID) || !survives() {
+	late := time.AfterFunc(firstWord, stop)
+	secret, err := opened.next()
+	if err != nil || !subpool.RunsWith(workload, secret.UID) || !late.Stop() || !survives() {
 		stop()
-		opened.Stop()
+		opened.close()
 		return nil, false
 	}
 	known := &credentials{ObjectMeta: identity(secret)}
 	known.OwnerReferences = secret.OwnerReferences
 	w.keep(watching, poolID, &credentialWatch{read: known, stop: stop}, opened)
 	return known, true
-}
-
-// awaitFirst returns the Secret that a new watch finds, or nil.
-func awaitFirst(ctx context.Context, opened watch.Interface) *metav1.PartialObjectMetadata {
-	select {
-	case first := <-opened.ResultChan():
-		secret, _ := first.Object.(*metav1.PartialObjectMetadata)
-		return secret
-	case <-time.After(firstWord):
-	case <-ctx.Done():
-	}
-	return nil
 }
 
 func (w *credentialWatches) knows(poolID string) bool {
@@ -165,7 +150,7 @@ func (w *credentialWatches) knows(poolID string) bool {
 func (w *credentialWatches) stop(poolID string) { w.replace(poolID, nil) }
 
 // keep goes on with a watch that was opened, or opens one.
-func (w *credentialWatches) keep(ctx context.Context, poolID string, running *credentialWatch, opened watch.Interface) {
+func (w *credentialWatches) keep(ctx context.Context, poolID string, running *credentialWatch, opened *secretStream) {
 	w.replace(poolID, running)
 	go func() {
 		defer running.stop()
@@ -202,7 +187,7 @@ func (w *credentialWatches) lose(ctx context.Context, poolID string, running *cr
 
 // watch returns true when something has happened to the Secret since it was read, or when the API server cannot tell, and false
 // when the watch was stopped. While the server does not let it watch, it tries again: nothing is missed by that.
-func (w *credentialWatches) watch(ctx context.Context, poolID string, running *credentialWatch, opened watch.Interface) bool {
+func (w *credentialWatches) watch(ctx context.Context, poolID string, running *credentialWatch, opened *secretStream) bool {
 	for delay := renewal; ; {
 		var err error
 		if opened == nil {
@@ -213,7 +198,8 @@ func (w *credentialWatches) watch(ctx context.Context, poolID string, running *c
 		}
 		if err == nil {
 			delay = renewal
-			err = awaitChange(ctx, opened)
+			_, err = opened.next()
+			opened.close()
 			opened = nil
 		}
 		if err == nil || gone(err) {
@@ -227,31 +213,5 @@ func (w *credentialWatches) watch(ctx context.Context, poolID string, running *c
 	}
 }
 
-// awaitChange returns nil when something has happened, and an error when the watch has ended before.
-func awaitChange(ctx context.Context, opened watch.Interface) error {
-	defer opened.Stop()
-	select {
-	case happened, ok := <-opened.ResultChan():
-		if !ok {
-			return io.EOF
-		}
-		if happened.Type == watch.Error {
-			return apierrors.FromObject(happened.Object)
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // gone: the API server does not remember this version any more.
 func gone(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
-
-// open watches the pool's Secret from a version on; without one, the first event says what there is.
-func (w *credentialWatches) open(ctx context.Context, poolID, since string) (watch.Interface, error) {
-	secrets := w.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(subpool.NamespaceName(poolID))
-	return secrets.Watch(ctx, metav1.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, subpool.CredentialsName).String(),
-		ResourceVersion: since,
-	})
-}

@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"context"
+	"encoding/json"
+	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,38 +13,62 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	metadatafake "k8s.io/client-go/metadata/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/example-org/subrelay-operator/internal/subpool"
 )
 
 // secretServer is an API server on which each watch can be made to say something.
 type secretServer struct {
-	*metadatafake.FakeMetadataClient
-
-	opened  chan *watch.FakeWatcher
+	opened  chan *toldStream
 	refuses atomic.Bool
 	// since is the version from which the last watch was opened.
 	since string
 }
 
-func newSecretServer() *secretServer {
-	s := &secretServer{
-		FakeMetadataClient: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), opened: make(chan *watch.FakeWatcher, 1),
+// toldStream is the server's end of a stream.
+type toldStream struct {
+	*io.PipeWriter
+
+	closed context.Context // when the operator has closed its end
+}
+
+func newSecretServer() *secretServer { return &secretServer{opened: make(chan *toldStream, 1)} }
+
+func (s *secretServer) open(ctx context.Context, _, since string) (*secretStream, error) {
+	if s.refuses.Load() {
+		return nil, apierrors.NewForbidden(corev1.Resource("secrets"), "", nil)
 	}
-	s.PrependWatchReactor("secrets", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		if s.refuses.Load() {
-			return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "", nil)
-		}
-		s.since = action.(clienttesting.WatchActionImpl).ListOptions.ResourceVersion
-		opened := watch.NewFakeWithChanSize(1, false)
-		s.opened <- opened
-		return true, opened, nil
-	})
-	return s
+	s.since = since
+	reader, writer := io.Pipe()
+	closed, closes := context.WithCancel(context.Background())
+	context.AfterFunc(ctx, func() { _ = reader.CloseWithError(ctx.Err()) })
+	s.opened <- &toldStream{writer, closed}
+	return newSecretStream(pipeBody{reader, closes}), nil
+}
+
+type pipeBody struct {
+	*io.PipeReader
+
+	closes context.CancelFunc
+}
+
+func (b pipeBody) Close() error {
+	b.closes()
+	return b.PipeReader.Close()
+}
+
+// says sends an event.
+func (s *toldStream) says(kind watch.EventType, object any) {
+	raw, err := json.Marshal(object)
+	if err == nil {
+		err = json.NewEncoder(s).Encode(metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
+	}
+	if err != nil {
+		_ = s.CloseWithError(err)
+	}
 }
 
 func secretMetadata(uid types.UID, version string) *metav1.PartialObjectMetadata {
@@ -51,15 +78,15 @@ func secretMetadata(uid types.UID, version string) *metav1.PartialObjectMetadata
 // TestCFG01CredentialWatches: what was read holds until the watch says anything, and then the pool is looked at again.
 func TestCFG01CredentialWatches(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old").Status()
-	for name, happens := range map[string]func(*watch.FakeWatcher){
-		"changed":                     func(w *watch.FakeWatcher) { w.Modify(secretMetadata("1", "8")) },
-		"deleted":                     func(w *watch.FakeWatcher) { w.Delete(secretMetadata("1", "9")) },
-		"forgotten by the API server": func(w *watch.FakeWatcher) { w.Error(&expired) },
+	for name, happens := range map[string]func(*toldStream){
+		"changed":                     func(s *toldStream) { s.says(watch.Modified, secretMetadata("1", "8")) },
+		"deleted":                     func(s *toldStream) { s.says(watch.Deleted, secretMetadata("1", "9")) },
+		"forgotten by the API server": func(s *toldStream) { s.says(watch.Error, &expired) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newSecretServer()
-				watches := newCredentialWatches(server)
+				watches := newCredentialWatches(server.open)
 				read := credentialsOf(&corev1.Secret{ObjectMeta: secretMetadata("1", "7").ObjectMeta})
 				watches.remember("demo-pool", read)
 				for range 3 { // the API server ends a watch now and then
@@ -68,7 +95,7 @@ func TestCFG01CredentialWatches(t *testing.T) {
 					current, holds := watches.current("demo-pool")
 					require.True(t, holds)
 					require.Equal(t, read, current)
-					opened.Stop()
+					require.NoError(t, opened.Close())
 				}
 
 				opened := <-server.opened
@@ -79,8 +106,7 @@ func TestCFG01CredentialWatches(t *testing.T) {
 				_, holds = watches.recognise(t.Context(), "demo-pool", &appsv1.StatefulSet{})
 				require.False(t, holds)
 				require.Empty(t, server.opened, "a Secret that changed is read at once")
-				synctest.Wait()
-				require.True(t, opened.IsStopped())
+				<-opened.closed.Done()
 			})
 		})
 	}
@@ -91,7 +117,7 @@ func TestCFG01BlindCredentialWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newSecretServer()
 		server.refuses.Store(true)
-		watches := newCredentialWatches(server)
+		watches := newCredentialWatches(server.open)
 		watches.remember("demo-pool", credentialsOf(&corev1.Secret{ObjectMeta: secretMetadata("1", "7").ObjectMeta}))
 		synctest.Wait()
 		_, holds := watches.current("demo-pool")
@@ -109,18 +135,18 @@ func TestCFG01BlindCredentialWatch(t *testing.T) {
 // TestCFG01CredentialsAreRecognised: the Secret that a StatefulSet uses need not be read again, and no other one is taken for it.
 func TestCFG01CredentialsAreRecognised(t *testing.T) {
 	for name, c := range map[string]struct {
-		says func(*watch.FakeWatcher)
+		says func(*toldStream)
 		want bool
 	}{
-		"the same":    {func(w *watch.FakeWatcher) { w.Add(secretMetadata("1", "8")) }, true},
-		"another one": {func(w *watch.FakeWatcher) { w.Add(secretMetadata("2", "8")) }, false},
-		"none":        {func(*watch.FakeWatcher) {}, false},
-		"no answer":   {func(w *watch.FakeWatcher) { w.Stop() }, false},
+		"the same":    {func(s *toldStream) { s.says(watch.Added, secretMetadata("1", "8")) }, true},
+		"another one": {func(s *toldStream) { s.says(watch.Added, secretMetadata("2", "8")) }, false},
+		"none":        {func(*toldStream) {}, false},
+		"no answer":   {func(s *toldStream) { _ = s.Close() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := newSecretServer()
-				watches := newCredentialWatches(server)
+				watches := newCredentialWatches(server.open)
 				go func() { c.says(<-server.opened) }()
 				workload := &appsv1.StatefulSet{}
 				workload.Spec.Template.Annotations = map[string]string{"subrelay.example.com/credentials": "1"}
