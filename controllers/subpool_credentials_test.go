@@ -32,7 +32,7 @@ type secretServer struct {
 type toldStream struct {
 	*io.PipeWriter
 
-	closed context.Context // when the operator has closed its end
+	closed <-chan struct{} // when the operator has closed its end
 }
 
 func newSecretServer() *secretServer { return &secretServer{opened: make(chan *toldStream, 1)} }
@@ -45,7 +45,7 @@ func (s *secretServer) open(ctx context.Context, _, since string) (*secretStream
 	reader, writer := io.Pipe()
 	closed, closes := context.WithCancel(context.Background())
 	context.AfterFunc(ctx, func() { _ = reader.CloseWithError(ctx.Err()) })
-	s.opened <- &toldStream{writer, closed}
+	s.opened <- &toldStream{writer, closed.Done()}
 	return newSecretStream(pipeBody{reader, closes}), nil
 }
 
@@ -106,7 +106,7 @@ func TestCFG01CredentialWatches(t *testing.T) {
 				_, holds = watches.recognise(t.Context(), "demo-pool", &appsv1.StatefulSet{})
 				require.False(t, holds)
 				require.Empty(t, server.opened, "a Secret that changed is read at once")
-				<-opened.closed.Done()
+				<-opened.closed
 			})
 		})
 	}

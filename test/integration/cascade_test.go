@@ -22,8 +22,8 @@ func TestDEL02ForegroundCascading(t *testing.T) {
 	t.Parallel()
 	pool := createReady(t, "foreground")
 	require.NoError(t, cluster.Admin.Delete(t.Context(), pool, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	awaitGone(t, readyBudget, pool)
-	awaitGone(t, readyBudget, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(pool.Name)}})
+	awaitGone(t, goneBudget, pool)
+	awaitGone(t, goneBudget, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(pool.Name)}})
 }
 
 // DEL-01, DEL-02: orphan cascading keeps the namespace and all in it. A SubPool of the same name does not take it over by

@@ -25,12 +25,12 @@ const (
 	healBudget = 5 * time.Second
 
 	// readyBudget is for whatever has no promise of its own, like the way of a pool to Ready. It is generous, since
-	// many tests share the machine.
-	readyBudget = time.Minute
+	// many tests share the machine, which may be slow.
+	readyBudget = 2 * time.Minute
 
 	// goneBudget is for a namespace with everything in it. Kubernetes' own controller waits up to 15 s between two
-	// looks at one that something holds.
-	goneBudget = 90 * time.Second
+	// looks at one that something holds, and many namespaces wait for it at once.
+	goneBudget = 4 * time.Minute
 )
 
 // Images that the kubelet of the tests can run.

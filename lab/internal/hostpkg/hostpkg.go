@@ -93,8 +93,8 @@ func install(ctx context.Context, packages []string) error {
 	}
 	// Nothing that is installed is given up for the lab: apt-get fails instead, and a person decides.
 	// Something else on the machine may be installing: apt-get waits for it for these seconds.
-	arguments := append([]string{"install", "-o", "DPkg::Lock::Timeout=300", "--yes", "--no-install-recommends", "--no-remove"}, packages...)
-	return aptGet(ctx, arguments...)
+	options := []string{"-o", "DPkg::Lock::Timeout=300", "--yes", "--no-install-recommends", "--no-remove"}
+	return aptGet(ctx, slices.Concat([]string{"install"}, options, packages)...)
 }
 
 func aptGet(ctx context.Context, arguments ...string) error {

@@ -96,9 +96,9 @@ func TestEnsureInstallsOnce(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "dpkg-query"),
 		[]byte("#!/bin/sh\nwhile read -r line; do echo \"$line\"; done <\"${0%/*}/status\""), 0o755))
 
-	real := lockFile
+	machines := lockFile
 	lockFile = filepath.Join(folder, "lock")
-	t.Cleanup(func() { lockFile = real })
+	t.Cleanup(func() { lockFile = machines })
 	var group errgroup.Group
 	for range 4 {
 		group.Go(func() error { return Ensure(t.Context(), []string{"gcc"}, progress.Discard) })
